@@ -1,0 +1,27 @@
+"""Tensor layouts, tiling and graph-level optimisation, with every byte counted."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Public name -> the module that defines it. Each loads on first use, so `import labkit` costs next to nothing.
+_HOME = {
+    "LabError": "errors",
+    "Hardware": "hardware",
+}
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"labkit has no {name!r}")
+    value = getattr(importlib.import_module(f"labkit.{_HOME[name]}"), name)
+    globals()[name] = value  # the next look-up is a plain attribute
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,1 @@
+"""Notebooks, exercises and grades."""

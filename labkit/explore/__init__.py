@@ -1,0 +1,1 @@
+"""What a lesson shows: data() is a pure function, show() a thin view on it."""

@@ -1,0 +1,1 @@
+"""Kernels that really compute on a scratchpad, every byte counted."""

@@ -1,0 +1,1 @@
+"""Simulated memory: a ledger of accesses, an explicit scratchpad."""
