@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _HOME = {
     "LabError": "errors",
     "Hardware": "hardware",
+    "Scratchpad": "memory.scratchpad",
 }
 __all__ = sorted(_HOME)
 

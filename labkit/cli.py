@@ -1,4 +1,4 @@
-"""The command line: argparse only. Each command lives in ``labkit/commands``; this file wires them and ends the process.
+"""The command line: argparse only. Commands live in ``labkit/commands``; this file wires them and ends the process.
 
 Exit status: 0 done, 1 ran and the answer is no, 2 bad input (one line on stderr, nothing written).
 """
@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from labkit.errors import LabError
 
 COMMANDS = {
+    "traffic": "bytes that a tiled kernel moves between DRAM and SRAM",
     "hardware": "list the hardware presets, or show a file of your own",
 }
 

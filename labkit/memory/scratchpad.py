@@ -1,0 +1,168 @@
+"""An explicitly managed on-chip memory: a kernel computes on what it has loaded, and every transfer is counted.
+
+DRAM is plain NumPy arrays: a kernel is handed the arrays, and a *tile* is a slice of one. Computing on such a slice
+directly would be reading DRAM for free; a kernel computes on the buffers that ``load`` and ``alloc`` return. They are
+copies, so a kernel that forgets to load, or that goes on using a freed buffer, computes garbage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from labkit.errors import LabError, SramOverflow
+from labkit.memory.ledger import Ledger
+from labkit.units import parse_bytes
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _Buffer:
+    data: Array
+    nbytes: int  # room taken: more than data.nbytes when there are several slots
+    tensor: str
+
+
+class Scratchpad:
+    """An SRAM of ``sram_bytes`` (a number, or a size such as ``"512KiB"``) in front of a DRAM of NumPy arrays.
+
+    ``ledger`` takes one line for each transfer; pass one to share it between scratchpads. ``high_water_bytes`` is
+    the most that was ever resident, ``launches`` the number of kernels that ran.
+
+    >>> dram = np.arange(6.0, dtype=np.float32)
+    >>> pad = Scratchpad("16B")
+    >>> x = pad.load("x", dram[:4])
+    >>> x *= 2
+    >>> pad.store("x", dram[:4]); pad.free("x")
+    >>> dram.tolist(), pad.ledger.traffic.nbytes, pad.high_water_bytes
+    ([0.0, 2.0, 4.0, 6.0, 4.0, 5.0], 32, 16)
+    """
+
+    def __init__(self, sram_bytes: int | str, ledger: Ledger | None = None) -> None:
+        self.sram_bytes = parse_bytes(sram_bytes)
+        self.ledger = Ledger() if ledger is None else ledger
+        self.high_water_bytes = 0
+        self.launches = 0
+        self._buffers: dict[str, _Buffer] = {}
+        self._node = "(no kernel)"
+
+    @property
+    def resident(self) -> dict[str, int]:
+        """Bytes taken by each buffer, in order of arrival."""
+        return {name: buffer.nbytes for name, buffer in self._buffers.items()}
+
+    @property
+    def used_bytes(self) -> int:
+        """Bytes taken by all buffers together."""
+        return sum(self.resident.values())
+
+    def __getitem__(self, name: str) -> Array:
+        return self._buffer(name, "use").data
+
+    @contextmanager
+    def kernel(self, node: str) -> Iterator[None]:
+        """One kernel launch: the transfers inside are entered under ``node``; if it fails its buffers are freed."""
+        before, outer = set(self._buffers), self._node
+        self.launches += 1
+        self._node = node
+        try:
+            yield
+        except BaseException:
+            for name in set(self._buffers) - before:
+                self.free(name)
+            raise
+        finally:
+            self._node = outer
+
+    def load(self, name: str, tile: Array, *, tensor: str | None = None, slots: int = 1) -> Array:
+        """Copy a DRAM tile into a new buffer, count its bytes as read, and return the buffer.
+
+        ``tensor`` is the name in the ledger when it is not the buffer's. ``slots=2`` takes room for two such tiles,
+        so that the next one can arrive while this one is in use (double buffering): more room, the same bytes.
+        """
+        data = self._take(name, tile.shape, tile.dtype, tensor or name, slots)
+        data[...] = tile
+        self.ledger.record(self._node, tensor or name, "read", tile.nbytes)
+        return data
+
+    def alloc(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+        """A new buffer of zeros, for an accumulator: it takes room and moves no bytes."""
+        data = self._take(name, shape, np.dtype(dtype), name, 1)
+        data[...] = 0
+        return data
+
+    def store(self, name: str, tile: Array, *, tensor: str | None = None) -> None:
+        """Copy a buffer to a DRAM tile of its shape and type, and count its bytes as written; it stays resident.
+
+        ``tensor`` is the name in the ledger when it is not the one that was loaded (a result made in place).
+        """
+        buffer = self._buffer(name, "store")
+        if (tile.shape, tile.dtype) != (buffer.data.shape, buffer.data.dtype):
+            raise LabError(
+                f"store {name}: the buffer is {_describe(buffer.data)}, the DRAM tile {_describe(tile)}; they must agree"
+            )
+        tile[...] = buffer.data
+        self.ledger.record(self._node, tensor or buffer.tensor, "write", tile.nbytes)
+
+    def free(self, name: str) -> None:
+        """Give a buffer's room back. What it held is lost: the old array is overwritten, with NaN where it can be."""
+        buffer = self._buffer(name, "free")
+        del self._buffers[name]
+        buffer.data[...] = np.nan if buffer.data.dtype.kind in "fc" else ~np.zeros((), buffer.data.dtype)
+
+    def stream(self, name: str, elements: Array) -> Array:
+        """Fetch elements one after another through a single register; return them, read-only.
+
+        An element that appears twice, as in a broadcast array, is fetched twice. The ledger takes one line for the
+        whole stream; the room needed is one element.
+        """
+        self._take(name, (1,), elements.dtype, name, 1)
+        self.free(name)
+        self.ledger.record(self._node, name, "read", elements.nbytes)
+        values = elements.view()
+        values.flags.writeable = False
+        return values
+
+    def stream_out(self, name: str, values: Array, into: Array) -> None:
+        """Write values to DRAM one after another through a single register: the other direction of ``stream``."""
+        self._take(name, (1,), into.dtype, name, 1)
+        self.free(name)
+        self.ledger.record(self._node, name, "write", into.nbytes)
+        into[...] = values
+
+    def _buffer(self, name: str, verb: str) -> _Buffer:
+        if name not in self._buffers:
+            raise LabError(f"cannot {verb} {name}: it is not on chip; resident: {self._inventory()}")
+        return self._buffers[name]
+
+    def _take(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], tensor: str, slots: int) -> Array:
+        if name in self._buffers:
+            raise LabError(f"{name} is on chip already ({self.resident[name]:,} bytes): free it first")
+        if slots < 1:
+            raise LabError(f"{name}: slots is {slots}, a buffer has at least 1")
+        nbytes = slots * dtype.itemsize
+        for extent in shape:
+            nbytes *= int(extent)  # Python integers: a huge shape must not wrap round before it is refused
+        free_bytes = self.sram_bytes - self.used_bytes
+        if nbytes > free_bytes:
+            raise SramOverflow(
+                f"{name} needs {nbytes:,} bytes, {free_bytes:,} of {self.sram_bytes:,} are free; "
+                f"resident: {self._inventory()}"
+            )
+        data: Array = np.empty(shape, dtype)
+        self._buffers[name] = _Buffer(data, nbytes, tensor)
+        self.high_water_bytes = max(self.high_water_bytes, self.used_bytes)
+        return data
+
+    def _inventory(self) -> str:
+        return ", ".join(f"{name} {nbytes:,} bytes" for name, nbytes in self.resident.items()) or "nothing"
+
+
+def _describe(array: Array) -> str:
+    return f"{array.dtype} {'×'.join(map(str, array.shape)) or 'scalar'}"
