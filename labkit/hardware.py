@@ -39,10 +39,13 @@ class Hardware:
     layout: str
 
     def __post_init__(self) -> None:
+        for field in (*_POSITIVE, "launch_s"):
+            if not isinstance(getattr(self, field), int | float):
+                raise LabError(f"hardware {self.name}: {field} is {getattr(self, field)!r}, it must be a number")
         for field in _POSITIVE:
             if not getattr(self, field) > 0:
                 raise LabError(f"hardware {self.name}: {field} is {getattr(self, field)}, it must be above 0")
-        if self.launch_s < 0:
+        if not self.launch_s >= 0:
             raise LabError(f"hardware {self.name}: launch_s is {self.launch_s}, it cannot be negative")
 
     @property

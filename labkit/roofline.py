@@ -31,7 +31,7 @@ def attainable_flops_per_s(intensity: float, hardware: Hardware) -> float:
 
 @dataclass(frozen=True)
 class RooflineEstimate:
-    """The time that the model predicts for ``flops`` of arithmetic and ``dram_bytes`` of traffic, in ``launches`` kernels.
+    """The time predicted for ``flops`` of arithmetic and ``dram_bytes`` of traffic, in ``launches`` kernels.
 
     Arithmetic and transfers overlap perfectly, so the longer one counts; a launch overlaps with nothing.
     Raises LabError for a negative count.

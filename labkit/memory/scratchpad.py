@@ -105,7 +105,7 @@ class Scratchpad:
         buffer = self._buffer(name, "store")
         if (tile.shape, tile.dtype) != (buffer.data.shape, buffer.data.dtype):
             raise LabError(
-                f"store {name}: the buffer is {_describe(buffer.data)}, the DRAM tile {_describe(tile)}; they must agree"
+                f"store {name}: buffer {_describe(buffer.data)}, DRAM tile {_describe(tile)}: they must agree"
             )
         tile[...] = buffer.data
         self.ledger.record(self._node, tensor or buffer.tensor, "write", tile.nbytes)
