@@ -11,6 +11,8 @@ __version__ = "0.1.0"
 _HOME = {
     "LabError": "errors",
     "Hardware": "hardware",
+    "Layout": "layout",
+    "StridedTensor": "tensor",
     "Scratchpad": "memory.scratchpad",
 }
 __all__ = sorted(_HOME)

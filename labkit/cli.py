@@ -14,7 +14,11 @@ from collections.abc import Sequence
 from labkit.errors import LabError
 
 COMMANDS = {
+    "build": "make the course's notebooks from their sources",
+    "doctor": "is this machine ready for the course?",
+    "grade": "points for submitted notebooks",
     "traffic": "bytes that a tiled kernel moves between DRAM and SRAM",
+    "layout": "strides of a memory order, and the lines a walk through it touches",
     "hardware": "list the hardware presets, or show a file of your own",
 }
 
