@@ -9,6 +9,17 @@ __version__ = "0.1.0"
 
 # Public name -> the module that defines it. Each loads on first use, so `import labkit` costs next to nothing.
 _HOME = {
+    "load": "onnx_io",
+    "save": "onnx_io",
+    "run": "interpreter",
+    "optimize": "passes.pipeline",
+    "verify": "equivalence",
+    "cost": "costing",
+    "Graph": "graph",
+    "Node": "graph",
+    "Value": "graph",
+    "TensorType": "graph",
+    "Report": "passes.report",
     "LabError": "errors",
     "Hardware": "hardware",
     "Layout": "layout",

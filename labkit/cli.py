@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from labkit.errors import LabError
 
 COMMANDS = {
+    "optimize": "make a model smaller without changing what it computes",
     "build": "make the course's notebooks from their sources",
     "doctor": "is this machine ready for the course?",
     "grade": "points for submitted notebooks",

@@ -75,6 +75,10 @@ class Ledger:
         if nbytes:
             self._accesses.append(Access(node, value, kind, nbytes))
 
+    def extend(self, accesses: Iterable[Access]) -> None:
+        """Write the lines of another ledger behind these."""
+        self._accesses.extend(accesses)
+
     def __iter__(self) -> Iterator[Access]:
         return iter(self._accesses)
 

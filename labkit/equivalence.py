@@ -1,0 +1,159 @@
+"""verify(): two graphs run on the same inputs, ordinary and adversarial, and every output compared.
+
+The judge is onnxruntime with its own optimisations off where it is installed, and labkit's interpreter elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from labkit.errors import LabError, NotEquivalent
+from labkit.graph import Array, Graph, TensorType, Value
+from labkit.interpreter import run
+from labkit.onnx_io import to_model
+
+Runner: TypeAlias = Callable[[dict[str, Array]], list[Any]]
+
+# Rewriting re-associates float sums. Folding BatchNormalization moves each result by a few units in the last place
+# (2⁻²³ ≈ 1.2e-7 of the largest term); 50 layers of ResNet add up to about 1e-5. A real fault is far above: the
+# smallest one that tests plant is 1e-3. Half precision has 2⁻¹⁰ ≈ 1e-3 in place of 2⁻²³.
+_TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "float16": 1e-2, "bfloat16": 1e-1}
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Two graphs agreed on ``inputs`` draws; the largest difference, absolute and relative to the largest output."""
+
+    max_abs: float
+    max_rel: float
+    inputs: int
+    judge: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"equivalent": True, **asdict(self)}
+
+
+def verify(before: Graph, after: Graph, *, seed: int = 0) -> Equivalence:
+    """Run both graphs on seeded draws and compare all outputs: shape, type, NaN and infinities, values.
+
+    Draws: normal (twice), all negative, zeros of both signs, denormals, and normal with NaN and ±Inf strewn in.
+    A draw that the first graph itself cannot run is left out. Raises NotEquivalent with the first difference, LabError
+    when the interfaces differ or no draw could be run.
+    """
+    _same_interface(before, after)
+    judge, first = _runner(before)
+    _, second = _runner(after)
+    largest_abs = largest_rel = 0.0
+    count, reason = 0, ""
+    for kind, feeds in draws(before, seed):
+        try:
+            expected = first(feeds)
+        except Exception as error:  # a judge raises what it likes; the draw does not suit this model
+            reason = " ".join(str(error).split())
+            continue
+        try:
+            found = second(feeds)
+        except Exception as error:
+            raise NotEquivalent(
+                f"the second graph cannot run ({kind} inputs): {' '.join(str(error).split())}"
+            ) from None
+        for value, one, two in zip(before.outputs, expected, found, strict=True):
+            difference, relative = _compare(value.name, kind, one, two)
+            largest_abs, largest_rel = max(largest_abs, difference), max(largest_rel, relative)
+        count += 1
+    if not count:
+        raise LabError(f"the first graph could not run on any input drawn: {reason}")
+    return Equivalence(largest_abs, largest_rel, count, judge)
+
+
+def _same_interface(before: Graph, after: Graph) -> None:
+    for what in ("inputs", "outputs"):
+        one, two = ([value.name for value in getattr(graph, what)] for graph in (before, after))
+        if one != two:
+            raise NotEquivalent(f"the {what} are {', '.join(one)} in one graph and {', '.join(two)} in the other")
+
+
+def _runner(graph: Graph) -> tuple[str, Runner]:
+    try:
+        import onnxruntime
+    except ImportError:
+        return "labkit", lambda feeds: list(run(graph, feeds).values())
+    onnxruntime.set_default_logger_severity(4)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        model = to_model(graph).SerializeToString()
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception:  # an operator or type that onnxruntime has no kernel for
+        return "labkit", lambda feeds: list(run(graph, feeds).values())
+    names = [value.name for value in graph.outputs]
+    return "onnxruntime", lambda feeds: list(session.run(names, feeds))
+
+
+def draws(graph: Graph, seed: int) -> Iterator[tuple[str, dict[str, Array]]]:
+    """Named input sets. A symbolic dim is 2, to differ from 1; an input with a default is fed every other time."""
+    rng = np.random.default_rng(seed)
+    for index, kind in enumerate(_KINDS):
+        fed = [value for value in graph.inputs if index % 2 or value.name not in graph.constants]
+        yield kind, {value.name: _draw(rng, value, kind) for value in fed}
+
+
+_KINDS = ("normal", "normal again", "negative", "zeros", "denormals", "NaN and infinities")
+
+
+def _draw(rng: np.random.Generator, value: Value, kind: str) -> Array:
+    if value.type is None or value.type.shape is None:
+        raise LabError(f"input {value.name!r} declares no shape; no input can be drawn for it")
+    dtype = value.type.dtype
+    shape = tuple(dim if isinstance(dim, int) else 2 for dim in value.type.shape)
+    if dtype == "string":
+        return rng.choice(np.array(["a", "b", ""], dtype=object), shape)
+    if dtype == "bool":
+        return np.asarray(rng.random(shape) > 0.5)
+    if _is_integer(value.type):
+        return np.asarray(rng.integers(0, 5, shape) if kind != "zeros" else np.zeros(shape)).astype(dtype)
+    array = rng.standard_normal(shape)
+    if kind == "negative":
+        array = -np.abs(array)
+    if kind == "zeros":
+        array = np.copysign(0.0, array)
+    if kind == "denormals":
+        array = array * (1e-40 if dtype == "float32" else 1e-310 if dtype == "float64" else 1e-7)
+    if kind == "NaN and infinities":
+        array = np.where(rng.random(shape) < 0.01, rng.choice([np.nan, np.inf, -np.inf], shape), array)
+    return np.asarray(array).astype(dtype)
+
+
+def _is_integer(kind: TensorType) -> bool:
+    return kind.dtype.startswith(("int", "uint"))
+
+
+def _compare(name: str, kind: str, expected: Any, found: Any) -> tuple[float, float]:
+    """Largest absolute difference and its size against the largest output; NotEquivalent beyond the tolerance."""
+    one, two = np.asarray(expected), np.asarray(found)
+    where = f"output {name!r} ({kind} inputs)"
+    if one.shape != two.shape or one.dtype != two.dtype:
+        raise NotEquivalent(f"{where}: {one.dtype} {one.shape} became {two.dtype} {two.shape}")
+    tolerance = _TOLERANCE.get(one.dtype.name)
+    if tolerance is None:
+        if not np.array_equal(one, two):
+            raise NotEquivalent(f"{where}: the values differ; {one.dtype} must be equal to the bit")
+        return 0.0, 0.0
+    with np.errstate(all="ignore"):
+        one, two = one.astype(np.float64), two.astype(np.float64)
+        finite = np.isfinite(one)
+        if not np.array_equal(one[~finite], two[~finite], equal_nan=True) or not np.isfinite(two[finite]).all():
+            raise NotEquivalent(f"{where}: NaN or infinity stands in other places")
+        gap, size = np.abs(one - two)[finite], np.abs(one[finite])
+    if not gap.size:
+        return 0.0, 0.0
+    largest = float(size.max())
+    worst = int(np.argmax(gap - tolerance * size))
+    if gap[worst] > tolerance * size[worst] + 0.1 * tolerance * largest:
+        values = f"{one[finite][worst]:.9g} became {two[finite][worst]:.9g}"
+        raise NotEquivalent(f"{where}: {values}; the tolerance is {tolerance:g} relative")
+    return float(gap.max()), float(gap.max() / largest) if largest else 0.0

@@ -1,0 +1,242 @@
+"""The graph IR: types, values, nodes, graphs. All frozen: a graph that exists is valid, and a pass makes a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.errors import GraphError
+
+Array: TypeAlias = npt.NDArray[Any]
+Dim: TypeAlias = int | str
+Shape: TypeAlias = tuple[Dim, ...]
+
+# Element types that NumPy knows only once ml_dtypes is imported, as NumPy holds them: whole bytes for each element.
+_ML_DTYPES = {"bfloat16": 2}
+_ONE_BYTE = ("float8", "float4", "int4", "uint4", "int2", "uint2", "string", "object")
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """Shape and element type of a tensor. ``shape`` is None when even the rank is unknown.
+
+    A dim is an int or a string: a symbol of the model ("batch"), an expression over symbols, or, with a leading "?",
+    a size nobody knows. Strings are equal only to themselves. ``dtype`` is NumPy's name of the element type.
+    """
+
+    shape: Shape | None
+    dtype: str
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every dim is a number."""
+        return self.shape is not None and all(isinstance(dim, int) for dim in self.shape)
+
+    @property
+    def rank(self) -> int | None:
+        return None if self.shape is None else len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements; a dim that is no number counts as 1."""
+        return prod(dim for dim in self.shape or () if isinstance(dim, int))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory; a dim that is no number counts as 1."""
+        return self.size * itemsize(self.dtype)
+
+    @staticmethod
+    def of(array: Array) -> TensorType:
+        """The type of an array."""
+        return TensorType(array.shape, "string" if array.dtype == object else array.dtype.name)
+
+    def __str__(self) -> str:
+        dims = "?" if self.shape is None else "×".join(map(str, self.shape)) or "scalar"
+        return f"{self.dtype} {dims}"
+
+
+def itemsize(dtype: str) -> int:
+    """Bytes of one element; a string counts as one byte, having no fixed size.
+
+    >>> itemsize("float32"), itemsize("bfloat16")
+    (4, 2)
+    """
+    if dtype.startswith(_ONE_BYTE):
+        return 1
+    return _ML_DTYPES.get(dtype) or np.dtype(dtype).itemsize
+
+
+@dataclass(frozen=True)
+class Value:
+    """A name and the type of what it stands for; ``type`` is None for what is no tensor (a sequence, an optional)."""
+
+    name: str
+    type: TensorType | None = None
+
+    @property
+    def shape(self) -> Shape | None:
+        return None if self.type is None else self.type.shape
+
+    @property
+    def dtype(self) -> str | None:
+        return None if self.type is None else self.type.dtype
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.type or '?'}"
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """One operator call. An optional input or output that is left out is None. Attribute values are plain Python,
+    arrays, or Graphs (the branches of an If, the body of a Loop); those may read values of the graph around them.
+    """
+
+    op: str
+    inputs: tuple[Value | None, ...]
+    outputs: tuple[Value | None, ...]
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    domain: str = ""
+    name: str = ""
+
+    @property
+    def output(self) -> Value:
+        """The first output."""
+        if not self.outputs or self.outputs[0] is None:
+            raise GraphError(f"{self.label}: it has no first output")
+        return self.outputs[0]
+
+    @property
+    def label(self) -> str:
+        """How messages call this node: its op, and its name or else its first output."""
+        named = self.name or next((out.name for out in self.outputs if out), "")
+        return f"{self.op} {named!r}"
+
+    def results(self) -> Iterator[Value]:
+        """The outputs that are there."""
+        return (value for value in self.outputs if value is not None)
+
+    def uses(self) -> Iterator[Value]:
+        """Every value this node reads: its inputs, and what its inner graphs capture."""
+        yield from (value for value in self.inputs if value is not None)
+        for body in self.bodies():
+            yield from body.captures
+
+    def bodies(self) -> Iterator[Graph]:
+        """The graphs among the attributes."""
+        for attr in self.attrs.values():
+            if isinstance(attr, Graph):
+                yield attr
+            elif isinstance(attr, tuple) and attr and isinstance(attr[0], Graph):
+                yield from attr
+
+    def rename(self, new: Mapping[str, Value]) -> Node:
+        """This node reading ``new[name]`` wherever it read ``name``, inside its inner graphs too."""
+        if not any(value.name in new for value in self.uses()):
+            return self
+        inputs = tuple(value and new.get(value.name, value) for value in self.inputs)
+        attrs = {key: _rename_attr(attr, new) for key, attr in self.attrs.items()}
+        return replace(self, inputs=inputs, attrs=attrs)
+
+
+def _rename_attr(attr: Any, new: Mapping[str, Value]) -> Any:
+    if isinstance(attr, Graph):
+        return attr.rename_captures(new)
+    if isinstance(attr, tuple) and attr and isinstance(attr[0], Graph):
+        return tuple(body.rename_captures(new) for body in attr)
+    return attr
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes in an order in which they can run, with a name for each tensor that is assigned exactly once.
+
+    ``constants`` are read-only arrays. A constant that is also an input is only that input's default: the caller may
+    feed another value, so nothing may be folded through it. ``captures`` are values of a graph around this one.
+    ``opsets`` says which version of each operator domain the nodes are written in.
+
+    Raises GraphError when a name is assigned twice or read before it is assigned.
+    """
+
+    name: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    constants: Mapping[str, Array] = field(default_factory=dict)
+    opsets: Mapping[str, int] = field(default_factory=lambda: {"": 17})
+    captures: tuple[Value, ...] = ()
+
+    def __post_init__(self) -> None:
+        known = {value.name for value in (*self.inputs, *self.captures)}
+        if len(known) < len(self.inputs) + len(self.captures):
+            raise GraphError(f"graph {self.name!r}: two inputs bear the same name")
+        known |= self.constants.keys()
+        for node in self.nodes:
+            for value in node.uses():
+                if value.name not in known:
+                    raise GraphError(f"{node.label} reads {value.name!r}, which nothing before it assigns")
+            for value in node.results():
+                if value.name in known:
+                    raise GraphError(f"{node.label} assigns {value.name!r}, which is assigned already")
+                known.add(value.name)
+        for value in self.outputs:
+            if value.name not in known:
+                raise GraphError(f"graph {self.name!r}: nothing assigns its output {value.name!r}")
+
+    @property
+    def opset(self) -> int:
+        """Version of the default operator domain."""
+        return self.opsets.get("", 0)
+
+    @cached_property
+    def input_names(self) -> frozenset[str]:
+        return frozenset(value.name for value in self.inputs)
+
+    @cached_property
+    def output_names(self) -> frozenset[str]:
+        return frozenset(value.name for value in self.outputs)
+
+    @cached_property
+    def producers(self) -> Mapping[str, Node]:
+        """The node that assigns each name."""
+        return {value.name: node for node in self.nodes for value in node.results()}
+
+    @cached_property
+    def users(self) -> Mapping[str, tuple[Node, ...]]:
+        """The nodes that read each name, once for each time they read it; captured values count."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for value in node.uses():
+                found.setdefault(value.name, []).append(node)
+        return {name: tuple(nodes) for name, nodes in found.items()}
+
+    def constant(self, value: Value | None) -> Array | None:
+        """The array that ``value`` always is, or None: an input's default does not count."""
+        if value is None or value.name in self.input_names:
+            return None
+        return self.constants.get(value.name)
+
+    def rename_captures(self, new: Mapping[str, Value]) -> Graph:
+        """This inner graph reading ``new[name]`` from outside wherever it captured ``name``."""
+        if not any(value.name in new for value in self.captures):
+            return self
+        own = {value.name: new[value.name] for value in self.captures if value.name in new}
+        return replace(
+            self,
+            nodes=tuple(node.rename(own) for node in self.nodes),
+            outputs=tuple(own.get(value.name, value) for value in self.outputs),
+            captures=tuple(dict.fromkeys(own.get(value.name, value) for value in self.captures)),
+        )
+
+
+def read_only(array: Array) -> Array:
+    """A view of ``array`` that nobody can write through."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,195 @@
+"""ONNX files in and out. A file that loads is a valid Graph; a file that is saved is valid ONNX or is not written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import GraphProto, ModelProto, NodeProto, helper
+from onnx.inliner import inline_local_functions
+
+from labkit import protos
+from labkit.errors import GraphError
+from labkit.graph import Array, Dim, Graph, Node, TensorType, Value
+
+OLDEST_OPSET = 7
+OLDEST_IR = 3
+EXPORT_IR = 8  # the oldest that every current runtime reads and that has all this library writes
+
+
+def load(path: str | os.PathLike[str]) -> Graph:
+    """Read an ONNX file.
+
+    Raises GraphError when the file is missing, is no ONNX, is cut off, has a cycle, or is older than opset 7 or IR 3.
+    """
+    path = Path(path)
+    try:
+        model = onnx.load(path)
+    except FileNotFoundError:
+        raise GraphError(f"{path}: no such file") from None
+    except (DecodeError, UnicodeDecodeError):
+        raise GraphError(f"{path}: not an ONNX model, or one that is cut off; expected a protobuf ModelProto") from None
+    except (OSError, onnx.checker.ValidationError) as error:
+        raise GraphError(f"{path}: cannot be read ({error})") from None
+    try:
+        return from_model(model)
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}") from None
+
+
+def from_model(model: ModelProto) -> Graph:
+    """The Graph of a model in memory; local functions are opened. Raises GraphError as ``load`` does."""
+    if not model.HasField("graph") or not model.opset_import:
+        raise GraphError("not an ONNX model: it holds no graph, or says no opset")
+    opsets = {entry.domain if entry.domain != "ai.onnx" else "": entry.version for entry in model.opset_import}
+    newest = onnx.defs.onnx_opset_version()
+    if model.ir_version < OLDEST_IR:
+        raise GraphError(f"IR version {model.ir_version}; labkit reads IR {OLDEST_IR} and later")
+    if not OLDEST_OPSET <= opsets.get("", newest) <= newest:
+        raise GraphError(
+            f"opset {opsets['']}; labkit reads opsets {OLDEST_OPSET} to {newest} (see onnx.version_converter)"
+        )
+    if model.functions:
+        try:
+            model = inline_local_functions(model)
+        except Exception as error:  # the inliner raises whatever its C++ side raised
+            raise GraphError(f"its local functions cannot be inlined ({error})") from None
+    return _Importer(opsets, model.ir_version).graph(model.graph, {})
+
+
+class _Importer:
+    """Reads a graph and the graphs within it; they share the opsets and see the values around them."""
+
+    def __init__(self, opsets: Mapping[str, int], ir_version: int) -> None:
+        self.opsets = opsets
+        self.ir_version = ir_version
+
+    def graph(self, proto: GraphProto, outside: Mapping[str, Value]) -> Graph:
+        if proto.sparse_initializer:
+            raise GraphError(f"graph {proto.name!r} holds sparse initializers, which labkit does not read")
+        constants = {tensor.name: protos.to_array(tensor) for tensor in proto.initializer}
+        # Before IR 4 every constant had to be listed among the inputs; since then, being listed means it can be fed.
+        listed = self.ir_version < 4
+        inputs = tuple(protos.to_value(i) for i in proto.input if not (listed and i.name in constants))
+        known = {**outside, **{name: Value(name, TensorType.of(array)) for name, array in constants.items()}}
+        known |= {value.name: value for value in inputs}
+        declared = {info.name: protos.to_value(info) for info in (*proto.value_info, *proto.output)}
+        overridable = {value.name for value in inputs}
+        nodes = []
+        for node in _in_order(proto, known):
+            if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+                array = protos.constant_array(node)
+                constants[node.output[0]] = array
+                known[node.output[0]] = Value(node.output[0], TensorType.of(array))
+                continue
+            nodes.append(self.node(node, known, {k: v for k, v in constants.items() if k not in overridable}, declared))
+            known.update((value.name, value) for value in nodes[-1].results())
+        outputs = tuple(_output(protos.to_value(info), known.get(info.name)) for info in proto.output)
+        read = {value.name for node in nodes for value in node.uses()} | {value.name for value in outputs}
+        own = constants.keys() | {v.name for v in inputs} | {v.name for node in nodes for v in node.results()}
+        captures = tuple(value for name, value in outside.items() if name in read and name not in own)
+        return Graph(proto.name, inputs, outputs, tuple(nodes), constants, dict(self.opsets), captures)
+
+    def node(
+        self,
+        proto: NodeProto,
+        known: Mapping[str, Value],
+        constants: Mapping[str, Array],
+        declared: Mapping[str, Value],
+    ) -> Node:
+        inputs = tuple(_known(proto, name, known) if name else None for name in proto.input)
+        attrs = {a.name: protos.to_attribute(a, lambda g: self.graph(g, known)) for a in proto.attribute}
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        draft = Node(
+            proto.op_type, inputs, tuple(Value(n) if n else None for n in proto.output), attrs, domain, proto.name
+        )
+        types = protos.infer_types(draft, lambda value: constants.get(value.name) if value else None, self.opsets)
+        outputs = tuple(v and _typed(v.name, types.get(v.name), declared.get(v.name)) for v in draft.outputs)
+        return Node(draft.op, inputs, outputs, attrs, domain, proto.name)
+
+
+def _in_order(proto: GraphProto, known: Mapping[str, Value]) -> list[NodeProto]:
+    """The nodes in an order in which they can run; GraphError names a node of a cycle."""
+    ready = set(known)
+    for node in proto.node:
+        if not all(name in ready for name in node.input if name):
+            return _sorted(proto)
+        ready.update(node.output)
+    return list(proto.node)
+
+
+def _sorted(proto: GraphProto) -> list[NodeProto]:
+    producer = {name: index for index, node in enumerate(proto.node) for name in node.output if name}
+    needs = {i: [producer[name] for name in node.input if name in producer] for i, node in enumerate(proto.node)}
+    try:
+        return [proto.node[index] for index in TopologicalSorter(needs).static_order()]
+    except CycleError as error:
+        names = " -> ".join(protos.label(proto.node[index]) for index in reversed(error.args[1]))
+        raise GraphError(f"the nodes form a cycle: {names}; a graph must be acyclic") from None
+
+
+def _known(proto: NodeProto, name: str, known: Mapping[str, Value]) -> Value:
+    if name not in known:
+        raise GraphError(f"{protos.label(proto)} reads {name!r}, which nothing assigns")
+    return known[name]
+
+
+def _typed(name: str, inferred: TensorType | None, declared: Value | None) -> Value:
+    """What inference found, else what the file says; neither is None."""
+    if inferred is None or (inferred.shape is None and declared is not None and declared.type is not None):
+        return Value(name, declared.type if declared else None)
+    return Value(name, inferred)
+
+
+def _output(declared: Value, found: Value | None) -> Value:
+    """A graph output keeps the dims that the file declares, unless inference has proved another rank or size."""
+    if found is None or found.type is None or declared.type is None or found.shape is None:
+        return declared if found is None or declared.type is not None else found
+    if declared.shape is None or len(declared.shape) != len(found.shape) or declared.dtype != found.dtype:
+        return found
+    pairs = zip(declared.shape, found.shape, strict=True)
+    dims = tuple(new if isinstance(old, int) and isinstance(new, int) else _named(old, new) for old, new in pairs)
+    return Value(declared.name, TensorType(dims, found.type.dtype))
+
+
+def _named(declared: Dim, found: Dim) -> Dim:
+    return found if isinstance(declared, str) and declared.startswith("?") else declared
+
+
+def to_model(graph: Graph) -> ModelProto:
+    """A model in memory, in the opsets of the file the graph came from and IR 8 or newer."""
+    opsets = [helper.make_opsetid(domain, version) for domain, version in graph.opsets.items()]
+    known = [entry for entry in opsets if entry.domain in ("", "ai.onnx.ml")]
+    ir_version = max(EXPORT_IR, helper.find_min_ir_version_for(known, ignore_unknown=True) if known else EXPORT_IR)
+    return helper.make_model(
+        protos.to_graph_proto(graph), opset_imports=opsets, ir_version=ir_version, producer_name="labkit"
+    )
+
+
+def save(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Write a graph as ONNX: checked in full, then written beside its place and renamed, so never half a file.
+
+    Raises GraphError when the model does not pass ONNX's checker or the folder cannot be written.
+    """
+    path = Path(path)
+    model = to_model(graph)
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise GraphError(f"the model would not be valid ONNX: {' '.join(str(error).split())}") from None
+    temporary = ""
+    try:
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+            temporary = file.name
+            file.write(model.SerializeToString())
+        os.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise GraphError(f"{path}: cannot be written ({error.strerror or error})") from None

@@ -1,0 +1,147 @@
+"""A graph being rewritten: the nodes so far, who reads what, and which names stand for which. Lives for one sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, count
+
+from labkit.graph import Array, Graph, Node, TensorType, Value, read_only
+from labkit.protos import infer_types
+
+
+class Editor:
+    """Collects the nodes of a new graph in order, and keeps the names of the old one's interface.
+
+    Rules read it through the View protocol; only the driver writes to it.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.opsets = graph.opsets
+        self._nodes: list[Node] = []
+        self._constants = dict(graph.constants)
+        self._producers: dict[str, Node] = {}
+        self._readers = {name: len(nodes) for name, nodes in graph.users.items()}
+        for value in graph.outputs:
+            self._readers[value.name] = self._readers.get(value.name, 0) + 1
+        self._instead: dict[str, Value] = {}  # what to read in place of an old name
+        self._renamed: dict[str, Value] = {}  # values that take over the name of a graph output
+        self._names: set[str] | None = None
+        self._changed = False
+
+    @property
+    def opset(self) -> int:
+        return self.graph.opset
+
+    def constant(self, value: Value | None) -> Array | None:
+        if value is None or value.name in self.graph.input_names:
+            return None
+        return self._constants.get(value.name)
+
+    def producer(self, value: Value | None) -> Node | None:
+        return None if value is None else self._producers.get(value.name)
+
+    def readers(self, value: Value) -> int:
+        return self._readers.get(value.name, 0)
+
+    def can_stand_in(self, output: Value, value: Value) -> bool:
+        if output.name not in self.graph.output_names or self.constant(value) is not None:
+            return True
+        return value.name in self._producers and value.name not in self.graph.output_names | self._renamed.keys()
+
+    def fresh(self, hint: str) -> str:
+        if self._names is None:
+            self._names = set(_names(self.graph))
+        names = self._names
+        name = next(n for n in chain([hint], (f"{hint}_{i}" for i in count(1))) if n not in names)
+        self._names.add(name)
+        return name
+
+    def current(self, node: Node) -> Node:
+        """The node as it reads now, its output types inferred again when one of its inputs is better known."""
+        renamed = node.rename(self._instead)
+        if renamed is node:
+            return node
+        types = infer_types(renamed, self.constant, self.opsets)
+        outputs = tuple(value and _better(value, types.get(value.name)) for value in renamed.outputs)
+        for old, new in zip(renamed.outputs, outputs, strict=True):
+            if old is not new and new is not None:
+                self._instead[new.name] = new
+        return replace(renamed, outputs=outputs)
+
+    def keep(self, node: Node) -> None:
+        """Take a node over as it is."""
+        self._nodes.append(node)
+        self._producers.update((value.name, node) for value in node.results())
+
+    def replace(
+        self, node: Node, nodes: tuple[Node, ...], constants: Mapping[str, Array], instead: Mapping[str, Value]
+    ) -> None:
+        """Put new nodes, constants and stand-ins in a node's place."""
+        self._changed = True
+        for value in node.uses():
+            self._readers[value.name] -= 1
+        for new in nodes:
+            for value in new.uses():
+                self._readers[value.name] = self._readers.get(value.name, 0) + 1
+            self.keep(new)
+        for name, array in constants.items():
+            self._constants[name] = read_only(array)
+            self._instead[name] = Value(name, TensorType.of(array))
+        for name, value in instead.items():
+            self._stand_in(name, value, node)
+
+    def _stand_in(self, name: str, value: Value, node: Node) -> None:
+        """Let everything read ``value`` instead of ``name``, which nothing assigns any more."""
+        self._readers[value.name] = self._readers.get(value.name, 0) + self._readers.get(name, 0)
+        if name not in self.graph.output_names:
+            self._instead[name] = value
+        elif not self.can_stand_in(Value(name), value):
+            self.keep(Node("Identity", (value,), (Value(name, value.type),), name=node.name))
+        elif (array := self.constant(value)) is not None:
+            self._constants[name] = array
+            self._instead[name] = Value(name, value.type)
+        else:
+            self._renamed[value.name] = Value(name, value.type)
+            self._instead[name] = value
+
+    def finish(self) -> Graph:
+        """The new graph, or the very same one when nothing was replaced."""
+        if not self._changed:
+            return self.graph
+        nodes = self._nodes
+        if self._renamed:
+            nodes = [_take_over(node, self._renamed) for node in nodes]
+        return replace(self.graph, nodes=tuple(nodes), constants=self._constants)
+
+
+def _better(value: Value, found: TensorType | None) -> Value:
+    """The value with a type that inference now knows better; dims once known are never forgotten."""
+    if found is None or found.shape is None or value.type is None or found == value.type:
+        return value
+    old = value.type.shape
+    if old is None or len(old) != len(found.shape):
+        return Value(value.name, found)
+    dims = tuple(
+        new if isinstance(new, int) or not isinstance(was, int) else was
+        for was, new in zip(old, found.shape, strict=True)
+    )
+    return Value(value.name, TensorType(dims, found.dtype)) if dims != old else value
+
+
+def _take_over(node: Node, renamed: Mapping[str, Value]) -> Node:
+    node = node.rename(renamed)
+    if not any(value.name in renamed for value in node.results()):
+        return node
+    return replace(node, outputs=tuple(value and renamed.get(value.name, value) for value in node.outputs))
+
+
+def _names(graph: Graph) -> Iterator[str]:
+    """Every name in a graph and in the graphs within it, which may not shadow one another."""
+    yield from graph.constants
+    yield from (value.name for value in (*graph.inputs, *graph.captures))
+    for node in graph.nodes:
+        yield from (value.name for value in node.results())
+        for body in node.bodies():
+            yield from _names(body)

@@ -1,0 +1,101 @@
+"""What an optimisation did: every intermediate graph, its costs, and why the rest was left alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from labkit.costing import Cost, cost
+from labkit.graph import Graph
+from labkit.hardware import Hardware
+from labkit.passes.rewriting import Refusal
+from labkit.units import format_bytes, format_count, format_seconds
+
+
+@dataclass(frozen=True)
+class Step:
+    """One pass that changed something: its name, the round it ran in, and the graph it made."""
+
+    name: str
+    round: int
+    graph: Graph
+
+
+@dataclass(frozen=True)
+class Report:
+    """The steps from the original graph to the optimised one, costed for one machine."""
+
+    original: Graph
+    steps: tuple[Step, ...]
+    hardware: Hardware
+    level: str
+    refusals: tuple[Refusal, ...]
+
+    @property
+    def graph(self) -> Graph:
+        """The optimised graph; the original itself when no pass changed anything."""
+        return self.steps[-1].graph if self.steps else self.original
+
+    @cached_property
+    def costs(self) -> tuple[Cost, ...]:
+        """The cost of the original, then of the graph after each step."""
+        return tuple(cost(graph, self.hardware) for graph in (self.original, *(step.graph for step in self.steps)))
+
+    def on(self, hardware: Hardware) -> Report:
+        """The same steps costed for another machine."""
+        return Report(self.original, self.steps, hardware, self.level, self.refusals)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: steps, before, after, refusals; sizes in bytes, intensity in FLOP/byte."""
+        graphs = (self.original, *(step.graph for step in self.steps))
+        rows = [_row(graph, costs) for graph, costs in zip(graphs, self.costs, strict=True)]
+        named = zip(self.steps, rows[1:], strict=True)
+        return {
+            "model": self.original.name,
+            "hardware": self.hardware.name,
+            "level": self.level,
+            "steps": [{"pass": step.name, "round": step.round, **row} for step, row in named],
+            "before": rows[0],
+            "after": rows[-1],
+            "refusals": [{"rule": r.rule, "node": r.node, "guard": r.guard, "why": r.why} for r in self.refusals],
+            "assumed": list(self.costs[-1].assumed),
+        }
+
+    def table(self) -> str:
+        """One line a step, for people."""
+        data = self.to_dict()
+        heads = ("pass", "round", "nodes", "constants", "intermediates", "DRAM", "FLOP", "FLOP/byte", "time")
+        lines = [heads, ("original", "", *_cells(data["before"]))]
+        lines += [(row["pass"], str(row["round"]), *_cells(row)) for row in data["steps"]]
+        widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
+        return "\n".join(
+            "  ".join(
+                cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
+            )
+            for line in lines
+        )
+
+
+def _row(graph: Graph, costs: Cost) -> dict[str, Any]:
+    inside = {value for node in graph.nodes for value in node.results() if value.name not in graph.output_names}
+    return {
+        "nodes": len(graph.nodes),
+        "constant_bytes": sum(array.nbytes for array in graph.constants.values()),
+        "intermediate_bytes": sum(value.type.nbytes for value in inside if value.type),
+        "dram_bytes": costs.dram_bytes,
+        "flops": costs.flops,
+        "intensity": costs.intensity,
+        "time_s": costs.time_s,
+    }
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    sizes = (format_bytes(row[key]) for key in ("constant_bytes", "intermediate_bytes", "dram_bytes"))
+    return (
+        str(row["nodes"]),
+        *sizes,
+        format_count(row["flops"]) + "FLOP",
+        f"{row['intensity']:.2f}",
+        format_seconds(row["time_s"]),
+    )

@@ -1,0 +1,118 @@
+"""The one driver behind most passes: a table of small rules, swept once over the nodes of a graph.
+
+A rule looks at one node and answers with a Rewrite (what takes the node's place), a Refusal (the pattern is there, but
+a guard forbids the rewrite, and says why) or None (not its pattern).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeAlias
+
+from labkit.graph import Array, Graph, Node, Value
+from labkit.passes.editor import Editor
+
+Pass: TypeAlias = Callable[[Graph], Graph]
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """What takes a node's place: new nodes, new constants, and for an output that nothing assigns any more, the value
+    to read instead of it."""
+
+    nodes: tuple[Node, ...] = ()
+    constants: Mapping[str, Array] = field(default_factory=dict)
+    instead: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a rule left a node alone: the guard that spoke, and the reason in words."""
+
+    guard: str
+    why: str
+    rule: str = ""
+    node: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.node}: {self.rule} refused, {self.guard}: {self.why}"
+
+
+class View(Protocol):
+    """What a rule may ask of the graph around its node."""
+
+    opsets: Mapping[str, int]
+
+    @property
+    def opset(self) -> int:
+        """Version of the default operator domain."""
+
+    def constant(self, value: Value | None) -> Array | None:
+        """The array that a value always is; None for anything a caller can feed."""
+
+    def producer(self, value: Value | None) -> Node | None:
+        """The node that assigns a value; None for inputs and constants."""
+
+    def readers(self, value: Value) -> int:
+        """How often a value is read, being a graph output included."""
+
+    def can_stand_in(self, output: Value, value: Value) -> bool:
+        """Whether ``output`` can vanish, everything reading ``value`` instead; an output of the graph keeps its name,
+        so then ``value`` has to be free to take that name over."""
+
+    def fresh(self, hint: str) -> str:
+        """A name not in use, close to ``hint``."""
+
+
+Rule: TypeAlias = Callable[[View, Node], Rewrite | Refusal | None]
+Table: TypeAlias = Mapping[str, tuple[Rule, ...]]
+
+
+def forward(view: View, node: Node, value: Value | None) -> Rewrite | None:
+    """Read ``value`` wherever the node's first output was read; an Identity that only names an output has to stay."""
+    if value is None or (node.op == "Identity" and not view.can_stand_in(node.output, value)):
+        return None
+    return Rewrite(instead={node.output.name: value})
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The pass that offers each node to the rules of its operator ("*" holds rules for every operator).
+
+    One sweep is linear in the nodes. It returns the very same graph when no rule had anything to do.
+    """
+
+    name: str
+    table: Table
+
+    def __call__(self, graph: Graph) -> Graph:
+        editor = Editor(graph)
+        for node in graph.nodes:
+            current = editor.current(node)
+            rewrite = next((found for _, found in self._offers(editor, current) if isinstance(found, Rewrite)), None)
+            if rewrite is None:
+                editor.keep(current)
+            else:
+                editor.replace(current, rewrite.nodes, rewrite.constants, rewrite.instead)
+        return editor.finish()
+
+    def refusals(self, graph: Graph) -> Iterator[Refusal]:
+        """What the rules refuse in this graph, and why; nothing is rewritten."""
+        editor = Editor(graph)
+        for node in graph.nodes:
+            for rule, found in self._offers(editor, node):
+                if isinstance(found, Refusal):
+                    yield replace(found, rule=getattr(rule, "__name__", type(rule).__name__), node=node.label)
+            editor.keep(node)
+
+    def _offers(self, view: View, node: Node) -> Iterator[tuple[Rule, Rewrite | Refusal | None]]:
+        """The rules' answers, for operators of ONNX's own domain: another domain's operators may mean anything."""
+        if node.domain == "":
+            for rule in (*self.table.get(node.op, ()), *self.table.get("*", ())):
+                yield rule, rule(view, node)
+
+
+def explain(graph: Graph, passes: tuple[Pass, ...]) -> tuple[Refusal, ...]:
+    """Every refusal of every rule in ``passes``, over one graph: why it is not smaller than it is."""
+    return tuple(refusal for one in passes if isinstance(one, Sweep) for refusal in one.refusals(graph))

@@ -1,0 +1,210 @@
+"""Between ONNX's protocol buffers and our values: tensors, types, attributes, a node. Files are onnx_io's business."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper, numpy_helper
+
+from labkit.build import infer
+from labkit.errors import GraphError
+from labkit.graph import Array, Dim, Graph, Node, TensorType, Value, read_only
+
+
+def dtype_name(elem_type: int) -> str:
+    """NumPy's name of an ONNX element type."""
+    if elem_type == TensorProto.STRING:
+        return "string"
+    return str(np.dtype(helper.tensor_dtype_to_np_dtype(elem_type)).name)
+
+
+def elem_type(dtype: str) -> int:
+    """ONNX's number of an element type."""
+    if dtype in ("string", "object"):
+        return int(TensorProto.STRING)
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+
+def to_array(tensor: TensorProto) -> Array:
+    """The tensor's elements, read-only."""
+    return read_only(numpy_helper.to_array(tensor))
+
+
+def to_tensor(array: Array, name: str = "") -> TensorProto:
+    return numpy_helper.from_array(array, name)
+
+
+def to_type(proto: TypeProto, key: str) -> TensorType | None:
+    """Our type of a tensor type, None for any other; unnamed dims become unknown ones named after ``key``."""
+    if not proto.HasField("tensor_type") or not proto.tensor_type.elem_type:
+        return None
+    tensor = proto.tensor_type
+    dtype = dtype_name(tensor.elem_type)
+    if not tensor.HasField("shape"):
+        return TensorType(None, dtype)
+    return TensorType(tuple(_dim(dim, f"?{key}.{axis}") for axis, dim in enumerate(tensor.shape.dim)), dtype)
+
+
+def _dim(dim: Any, unknown: str) -> Dim:
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
+        return int(dim.dim_value)
+    return dim.dim_param or unknown
+
+
+def to_value(info: ValueInfoProto) -> Value:
+    return Value(info.name, to_type(info.type, info.name))
+
+
+def type_proto(kind: TensorType) -> TypeProto:
+    """ONNX's spelling of a type; unknown dims stay unnamed."""
+    proto = TypeProto()
+    proto.tensor_type.elem_type = elem_type(kind.dtype)
+    if kind.shape is None:
+        return proto
+    proto.tensor_type.shape.SetInParent()
+    for dim in kind.shape:
+        entry = proto.tensor_type.shape.dim.add()
+        if isinstance(dim, int):
+            entry.dim_value = dim
+        elif not dim.startswith("?"):
+            entry.dim_param = dim
+    return proto
+
+
+def value_info(value: Value) -> ValueInfoProto:
+    info = ValueInfoProto(name=value.name)
+    if value.type is not None:
+        info.type.CopyFrom(type_proto(value.type))
+    return info
+
+
+def to_attribute(proto: AttributeProto, to_graph: Callable[[onnx.GraphProto], Graph]) -> Any:
+    """An attribute's value as plain Python: strings as text, lists as tuples, tensors as arrays, graphs as Graphs."""
+    if proto.ref_attr_name:
+        raise GraphError(f"attribute {proto.name!r} refers to an attribute of a function around it; there is none")
+    value = helper.get_attribute_value(proto)
+    match proto.type:
+        case AttributeProto.STRING:
+            return _text(value)
+        case AttributeProto.STRINGS:
+            return tuple(map(_text, value))
+        case AttributeProto.TENSOR:
+            return to_array(value)
+        case AttributeProto.TENSORS:
+            return tuple(map(to_array, value))
+        case AttributeProto.GRAPH:
+            return to_graph(value)
+        case AttributeProto.GRAPHS:
+            return tuple(map(to_graph, value))
+        case AttributeProto.INTS | AttributeProto.FLOATS:
+            return tuple(value)
+    return value
+
+
+def _text(value: bytes) -> str | bytes:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value
+
+
+def node_proto(node: Node, from_graph: Callable[[Graph], onnx.GraphProto]) -> NodeProto:
+    """ONNX's spelling of a node."""
+    proto = NodeProto(op_type=node.op, domain=node.domain, name=node.name)
+    proto.input.extend(value.name if value else "" for value in node.inputs)
+    proto.output.extend(value.name if value else "" for value in node.outputs)
+    proto.attribute.extend(_attribute(node, name, value, from_graph) for name, value in node.attrs.items())
+    return proto
+
+
+def _attribute(node: Node, name: str, value: Any, from_graph: Callable[[Graph], onnx.GraphProto]) -> AttributeProto:
+    if isinstance(value, Graph):
+        return helper.make_attribute(name, from_graph(value))
+    if isinstance(value, np.ndarray):
+        return helper.make_attribute(name, to_tensor(value))
+    if isinstance(value, tuple):
+        if not value:
+            return helper.make_attribute(name, [], attr_type=_declared_type(node, name))
+        if isinstance(value[0], Graph):
+            return helper.make_attribute(name, list(map(from_graph, value)))
+        if isinstance(value[0], np.ndarray):
+            return helper.make_attribute(name, list(map(to_tensor, value)))
+    return helper.make_attribute(name, value)
+
+
+def _declared_type(node: Node, name: str) -> int:
+    """The type that the operator's schema gives an attribute: an empty list does not show its own."""
+    if onnx.defs.has(node.op, node.domain):
+        declared = onnx.defs.get_schema(node.op, domain=node.domain).attributes.get(name)
+        if declared is not None:
+            return int(AttributeProto.AttributeType.Value(declared.type.name))
+    return int(AttributeProto.INTS)
+
+
+def to_graph_proto(graph: Graph, *, inner: bool = False) -> GraphProto:
+    """ONNX's spelling of a graph. An inner graph leaves the types of its inputs and outputs to be inferred."""
+    proto = GraphProto(name=graph.name or "graph")
+    proto.node.extend(node_proto(node, lambda body: to_graph_proto(body, inner=True)) for node in graph.nodes)
+    proto.initializer.extend(to_tensor(array, name) for name, array in graph.constants.items())
+    proto.input.extend(map(value_info, graph.inputs))
+    proto.output.extend(map(value_info, graph.outputs))
+    inside = [value for node in graph.nodes for value in node.results() if value.name not in graph.output_names]
+    if not inner:
+        proto.value_info.extend(value_info(value) for value in inside if value.type is not None)
+    return proto
+
+
+def label(proto: NodeProto) -> str:
+    """How messages call a node that is not imported yet."""
+    return f"{proto.op_type} {(proto.name or next(iter(proto.output), ''))!r}"
+
+
+_CONSTANT_KINDS = {"value_float": "float32", "value_floats": "float32", "value_int": "int64", "value_ints": "int64"}
+
+
+def constant_array(proto: NodeProto) -> Array:
+    """The array of a Constant node, in any of its spellings."""
+    if not proto.attribute or proto.attribute[0].ref_attr_name:
+        raise GraphError(f"{label(proto)}: a Constant needs a value of its own")
+    attribute = proto.attribute[0]
+    if attribute.name == "value":
+        return to_array(attribute.t)
+    if attribute.name in _CONSTANT_KINDS:
+        return np.array(helper.get_attribute_value(attribute), dtype=_CONSTANT_KINDS[attribute.name])
+    if attribute.name in ("value_string", "value_strings"):
+        value = helper.get_attribute_value(attribute)
+        return np.array(value.decode() if isinstance(value, bytes) else [v.decode() for v in value], dtype=object)
+    raise GraphError(f"{label(proto)}: a Constant needs a dense value; this one has none that labkit reads")
+
+
+def infer_types(
+    node: Node, constant: Callable[[Value | None], Array | None], opsets: Mapping[str, int]
+) -> dict[str, TensorType | None]:
+    """Types of a node's outputs by name: by the op table where it has a row, else by ONNX's own shape inference.
+
+    Empty when neither knows the operator, or an input is no tensor. GraphError when the inputs do not fit a row.
+    """
+    by_table = infer(node, constant, opsets.get("", 1))
+    if by_table is not None:
+        return {value.name: kind for value, kind in zip(node.outputs, by_table, strict=False) if value}
+    used = list(dict.fromkeys(value for value in node.inputs if value))
+    version = opsets.get(node.domain, 1)
+    if not onnx.defs.has(node.op, version, node.domain) or any(value.type is None for value in used):
+        return {}
+    types = {value.name: type_proto(value.type) for value in used if value.type}
+    arrays = {value.name: array for value in used if (array := constant(value)) is not None}
+    data = {name: to_tensor(array) for name, array in arrays.items() if array.size <= _SMALL_CONSTANT}
+    schema = onnx.defs.get_schema(node.op, version, node.domain)
+    ids = [helper.make_opsetid(domain, number) for domain, number in opsets.items()]
+    try:
+        proto = node_proto(node, lambda body: to_graph_proto(body, inner=True))
+        found = onnx.shape_inference.infer_node_outputs(schema, proto, types, data, opset_imports=ids)
+    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError, RuntimeError):
+        return {}  # what cannot be typed here still runs; a wrong model shows itself there
+    return {name: to_type(kind, name) for name, kind in found.items()}
+
+
+_SMALL_CONSTANT = 1024  # elements: shapes, axes and sizes are read by inference, weights are not
