@@ -131,8 +131,8 @@ def _steps(problem: Matmul, schedule: MatmulSchedule) -> Iterator[tuple[slice, s
     tiles = dict(zip("mnk", schedule.tile, strict=True))
     ranges = []
     for dim in schedule.order:
-        extent, tile = getattr(problem, dim), tiles[dim]
-        ranges.append([slice(start, min(start + tile, extent)) for start in range(0, extent, tile)])
+        starts = range(0, getattr(problem, dim), tiles[dim])
+        ranges.append([slice(start, start + tiles[dim]) for start in starts])  # NumPy cuts the last one at the edge
     m, n, k = (schedule.order.index(dim) for dim in "mnk")
     for step in product(*ranges):
         yield step[m], step[n], step[k]

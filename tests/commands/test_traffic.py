@@ -40,6 +40,13 @@ def test_a_tile_that_does_not_fit_is_a_no(capsys: pytest.CaptureFixture[str]) ->
     assert "768 KiB (786,432 bytes); does not fit in 512 KiB" in capsys.readouterr().out
 
 
+def test_what_is_called_counted_does_not_come_from_the_model(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("labkit.commands.traffic.modelled_traffic")
+    assert ask(capsys, "--m 30 --n 20 --k 10 --tile 7,6,3")[1]["source"] == "counted"
+
+
 @pytest.mark.parametrize("size", [2**14, 2**62])
 def test_a_product_too_large_to_run_here_is_modelled(capsys: pytest.CaptureFixture[str], size: int) -> None:
     status, answer = ask(capsys, f"--m {size} --n {size} --k {size} --tile 128,128,128")
