@@ -14,6 +14,8 @@ from labkit.errors import LabError
 if TYPE_CHECKING:
     from labkit.course.grade import Submission
 
+_MOST_SECONDS = 3600
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("notebooks", nargs="+", type=Path, metavar="NOTEBOOK", help="a submitted exercise")
@@ -27,8 +29,8 @@ def run(args: argparse.Namespace) -> Answer:
 
     if args.csv and args.json:
         raise LabError("choose --csv or --json, not both")
-    if not args.seconds > 0:
-        raise LabError(f"--seconds is {args.seconds:g}, it must be above 0")
+    if not 0 < args.seconds <= _MOST_SECONDS:
+        raise LabError(f"--seconds is {args.seconds:g}, it must be above 0 and at most {_MOST_SECONDS}")
     graded = grade_all(args.notebooks, Limits(seconds=args.seconds))
     text = _table(graded) if args.csv else "\n\n".join(map(_page, graded))
     data = {"submissions": [submission.to_dict() for submission in graded]}

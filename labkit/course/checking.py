@@ -35,7 +35,7 @@ class CheckFailed(Exception):
 def parts_of(exercise: str) -> Mapping[str, Part]:
     """The parts of an exercise by number ("1.2"), from ``labkit/course/checks``; LabError when there is none."""
     module = f"labkit.course.checks.{exercise}"
-    if not re.fullmatch(r"ex\d\d", exercise) or importlib.util.find_spec(module) is None:
+    if not re.fullmatch(r"ex[0-9]{2}", exercise) or importlib.util.find_spec(module) is None:
         raise LabError(f"no exercise {exercise!r} in this course; exercises are named ex01, ex02 …")
     parts: Mapping[str, Part] = importlib.import_module(module).PARTS
     return parts
@@ -52,7 +52,7 @@ def check(part_id: str, function: Function) -> None:
     Raises CheckFailed (one sentence in a notebook) when it is wrong or not written yet. Any other error of the
     function comes through with its traceback, for it points at the student's own line.
     """
-    if not isinstance(part_id, str) or not re.fullmatch(r"\d{1,2}\.\d{1,2}", part_id):
+    if not isinstance(part_id, str) or not re.fullmatch(r"[0-9]{1,2}\.[0-9]{1,2}", part_id):
         raise LabError(f'no part {part_id!r}: parts are numbered exercise.part, such as "1.2"')
     parts = parts_of(f"ex{int(part_id.split('.')[0]):02d}")
     if part_id not in parts:

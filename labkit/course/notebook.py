@@ -27,7 +27,7 @@ def parse(path: Path) -> Any:
     text = path.read_text(encoding="utf-8")
     notebook = _jupytext().reads(text, fmt=_FORMAT)
     metadata: dict[str, Any] = {"kernelspec": dict(_KERNEL), "language_info": {"name": "python"}}
-    if re.fullmatch(r"ex\d\d", path.stem):
+    if re.fullmatch(r"ex[0-9]{2}", path.stem):
         metadata["labkit"] = {"exercise": path.stem}
     notebook.metadata.clear()
     notebook.metadata.update(metadata)

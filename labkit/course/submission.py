@@ -79,7 +79,7 @@ def _exercise(metadata: dict[str, Any], cells: list[dict[str, Any]]) -> str | No
     """From the notebook's metadata, else from the first cell whose grade_id starts with an exercise's name."""
     names = [_table(metadata, "labkit").get("exercise"), *(_mark(cell).get("grade_id") for cell in cells)]
     for name in names:
-        found = re.match(r"ex\d\d(?!\d)", name) if isinstance(name, str) else None
+        found = re.match(r"ex[0-9]{2}(?![0-9])", name) if isinstance(name, str) else None
         if found:
             return found[0]
     return None
