@@ -34,10 +34,12 @@ IDLE = """() => {
     const panel = window.jupyterapp?.shell.currentWidget;
     return panel?.sessionContext?.session?.kernel?.status === 'idle';
 }"""
+NARROW = "() => window.jupyterapp.commands.execute('application:toggle-left-area')"
 RUN_ALL = "() => window.jupyterapp.commands.execute('notebook:run-all-cells')"
 CLOSE = "() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()"
-PICTURES = """selector => [...document.querySelectorAll(selector + ' canvas, ' + selector + ' img')]
-    .filter(e => e.tagName === 'CANVAS' || (e.complete && e.naturalWidth > 16))
+PICTURES = """elements => elements
+    .flatMap(e => [e, ...e.querySelectorAll('*')])
+    .filter(e => e.tagName === 'CANVAS' || (e.tagName === 'IMG' && e.complete && e.naturalWidth > 16))
     .map(e => {
         const copy = document.createElement('canvas');
         copy.width = e.naturalWidth || e.width;
@@ -60,6 +62,7 @@ class NotebookPage:
         page.goto(url, wait_until="domcontentloaded")
         page.wait_for_selector(f"{PANEL} .jp-Notebook .jp-CodeCell")
         page.wait_for_function(IDLE)
+        page.evaluate(NARROW)  # the notebook has the whole width, as on a projector
 
     def run_all(self) -> None:
         """Run every cell and wait for the last one; an error in a cell fails the test."""
@@ -73,11 +76,17 @@ class NotebookPage:
         return f"{PANEL} .jp-OutputArea {selector}"
 
     def pixels(self, selector: str) -> str:
-        """A digest of the pixels of every canvas and image in a view."""
-        return hashlib.sha256(self.page.evaluate(PICTURES, selector).encode()).hexdigest()
+        """A digest of the pixels of every canvas and image in a view; there must be one."""
+        pictures = self.page.locator(selector).evaluate_all(PICTURES)
+        assert pictures, f"no picture in {selector}"
+        return hashlib.sha256(pictures.encode()).hexdigest()
 
     def text(self, selector: str) -> str:
         return str(self.page.locator(selector).first.inner_text())
+
+    def value(self, slider: str) -> float:
+        """Where a slider stands, as a screen reader is told."""
+        return float(self.page.locator(slider).first.get_attribute("aria-valuenow") or "nan")
 
     def press(self, selector: str, key: str) -> None:
         """Give one control the keyboard's focus and press a key, as a person without a mouse does."""

@@ -152,7 +152,8 @@ def test_check_cells_in_the_notebook_are_not_run(tmp_path: Path) -> None:
 
 def test_a_reply_without_the_token_earns_nothing(tmp_path: Path) -> None:
     forged = json.dumps({"token": "é", "event": "done", "unit": "90.1", "right": True, "message": ""})
-    cell = f"import os\nfor fd in range(64):\n    try: os.write(fd, {forged!r}.encode() + b'\\n')\n    except OSError: pass"
+    write = f"os.write(fd, {forged!r}.encode() + b'\\n')"
+    cell = f"import os\nfor fd in range(64):\n    try: {write}\n    except OSError: pass"
     assert points(grade_notebook(submit(tmp_path, cell, THRICE))) == [0, 3]
 
 
