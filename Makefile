@@ -17,7 +17,7 @@ lab: .venv/.lab ## make .venv, install, open JupyterLab on lessons/ (PORT=8890, 
 	@$(BIN)/jupyter lab --ip=127.0.0.1 --port=$(PORT) $(AS_ROOT) --LabApp.default_url=/lab/tree/lessons $(ARGS)
 
 test: .venv/.dev ## make .venv, install with [dev], run everything: library, notebooks, browser
-	@$(FAST_START) $(BIN)/python -m pytest --nbval --nbval-sanitize-with tests/sanitize.cfg labkit tests lessons solutions $(ARGS)
+	@$(FAST_START) $(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with tests/sanitize.cfg labkit tests lessons solutions $(ARGS)
 
 build: .venv/.dev ## make the notebooks from lessons/src and solutions/src
 	@$(FAST_START) $(BIN)/labkit build $(ARGS)

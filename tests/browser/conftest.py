@@ -104,7 +104,10 @@ class NotebookPage:
         self.shot("failed")
         pytest.fail(f"waited {PATIENCE_S} s: {what}")
 
-    def shot(self, name: str) -> Path:
+    def shot(self, name: str, show: str | None = None) -> Path:
+        """A picture of the page, with the element ``show`` in view."""
+        if show is not None:
+            self.page.locator(show).first.scroll_into_view_if_needed()
         SHOTS.mkdir(exist_ok=True)
         path = SHOTS / f"{name}.png"
         self.page.screenshot(path=path)

@@ -28,6 +28,6 @@ def test_a_key_on_a_slider_of_lesson_01_moves_picture_and_text(open_notebook: Ca
         lesson.wait_until(lambda known=texts: lesson.text(status) not in known, f"the text says run {run}")
         lesson.wait_until(lambda known=pictures: lesson.pixels(strip) not in known, f"the picture shows run {run}")
         seen.add((lesson.pixels(strip), lesson.text(status)))
-    lesson.shot("lesson01")
+    lesson.shot("lesson01", show=lesson.view(".labkit-strip"))
     assert len(seen) == 3
     assert lesson.errors == []
