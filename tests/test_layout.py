@@ -160,6 +160,10 @@ def test_weights_keep_the_logical_shape_oihw():
     assert hwio.strides == (1, 8, 160, 32)
 
 
+def test_a_broadcast_of_a_few_elements_is_counted_without_listing_all():
+    assert Layout.dense((1, 3, 1, 1)).broadcast((2**20, 3, 2**20, 1)).distinct == 3
+
+
 # ---- errors that teach
 
 
@@ -254,6 +258,7 @@ def test_c17_a_length_1_axis_does_not_stop_merging():
 def test_c20_an_empty_layout_keeps_canonical_strides():
     permuted = Layout.dense((1, 0, 2, 100, 100), "ABCDE").permute("ABDEC")
     assert Layout.dense(permuted.shape, "ABDEC").strides[-1] == 1
+    assert Layout.dense((2, 0, 3), "ABC").strides == (3, 3, 1)
 
 
 @pytest.mark.parametrize("shape", [(0, 2**31 - 1), (0, 2**62, 8)])
@@ -271,6 +276,7 @@ def test_c23_an_empty_axis_next_to_a_huge_one_is_an_empty_layout(shape):
         lambda: Layout("A", (3,), (2**62,)),
         lambda: Layout("A", (3,), (-(2**62),), -5),
         lambda: Layout("A", (2,), (1,), 2**63 - 1),
+        lambda: Layout("A", (2,), (-5,), -(2**63) + 2),
         lambda: Layout("A", (1,), (1,), 2**64),
         lambda: Layout.dense((1, 1), "AB").broadcast((2**32, 2**32)),
     ],

@@ -1,0 +1,173 @@
+// The memory strip: one row a line, one cell an element. Draws `spec`, computes nothing but the name of each cell.
+const HUES = ["#56b4e9", "#e69f00", "#009e73", "#f0e442", "#cc79a7", "#0072b2", "#d55e00", "#999999"]; // Okabe-Ito
+const LABEL = 92; // room for "line 12" and its bytes
+const ROW = 32;
+const GAP = 18; // a row of words where lines are left out
+
+function names(spec, offset) {
+  const index = {};
+  let rest = offset;
+  for (const [axis, length] of [...spec.axes].reverse()) {
+    index[axis] = rest % length;
+    rest = Math.floor(rest / length);
+  }
+  const block = spec.axes.find(([axis]) => axis === "c");
+  const channel = block ? index.C * block[1] + index.c : index.C;
+  return { n: index.N, c: channel, h: index.H, w: index.W };
+}
+
+function heights(spec) {
+  let y = 4;
+  let next = 0;
+  const tops = spec.rows.map((row) => {
+    if (row > next) y += GAP;
+    next = row + 1;
+    const top = y;
+    y += ROW;
+    return top;
+  });
+  return { tops, total: y + (spec.lines > next ? GAP : 4) };
+}
+
+function leftOut(g, count, y) {
+  if (count < 1) return;
+  g.fillStyle = "#333";
+  g.font = "11px sans-serif";
+  g.textAlign = "left";
+  g.fillText(`… ${count} more line${count > 1 ? "s" : ""}`, LABEL, y);
+}
+
+function hatch(g, x, y, w, h) {
+  g.save();
+  g.beginPath();
+  g.rect(x, y, w, h);
+  g.clip();
+  g.strokeStyle = "rgba(0, 0, 0, 0.28)";
+  g.lineWidth = 1;
+  g.beginPath();
+  for (let d = -h; d < w; d += 6) {
+    g.moveTo(x + d, y + h);
+    g.lineTo(x + d + h, y);
+  }
+  g.stroke();
+  g.restore();
+}
+
+function cell(g, spec, x, y, w, offset, read) {
+  const at = names(spec, offset);
+  const h = ROW - 6;
+  g.globalAlpha = read ? 1 : 0.22;
+  g.fillStyle = HUES[at.c % HUES.length];
+  g.fillRect(x, y, w - 1, h);
+  g.globalAlpha = 1;
+  if (read) {
+    hatch(g, x, y, w - 1, h);
+    g.strokeStyle = "#000";
+    g.lineWidth = 2.5;
+    g.strokeRect(x + 1, y + 1, w - 3, h - 2);
+  }
+  const several = spec.axes.some(([axis, length]) => axis === "N" && length > 1);
+  const lines = w >= 26 ? [(several ? `n${at.n}` : "") + `c${at.c}`, `${at.h},${at.w}`] : [`${at.c}`];
+  g.textAlign = "center";
+  g.textBaseline = "middle";
+  const size = w >= 26 ? 10 : 9;
+  lines.forEach((text, i) => {
+    g.font = `${read || i === 0 ? "bold " : ""}${size}px sans-serif`;
+    const ty = y + (h * (2 * i + 1)) / (2 * lines.length) + (lines.length > 1 ? (i ? -1 : 1) : 0);
+    if (read) {
+      const wide = g.measureText(text).width + 2;
+      g.fillStyle = "rgba(255, 255, 255, 0.85)";
+      g.fillRect(x + (w - 1 - wide) / 2, ty - size / 2, wide, size);
+    }
+    g.fillStyle = "#111";
+    g.fillText(text, x + (w - 1) / 2, ty, w - 3);
+  });
+}
+
+function draw(canvas, spec, room) {
+  const { tops, total } = heights(spec);
+  const w = Math.max(13, Math.min(36, Math.floor((room - LABEL - 26) / spec.width)));
+  const width = LABEL + 26 + w * spec.width;
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = width * ratio;
+  canvas.height = total * ratio;
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${total}px`;
+  const g = canvas.getContext("2d");
+  g.scale(ratio, ratio);
+  g.fillStyle = "#fff";
+  g.fillRect(0, 0, width, total);
+  const read = new Set(spec.touched.map((offset) => offset + spec.first));
+  g.textBaseline = "middle";
+  leftOut(g, spec.lines - spec.rows[spec.rows.length - 1] - 1, total - GAP / 2);
+  spec.rows.forEach((row, i) => {
+    const y = tops[i];
+    leftOut(g, row - (i ? spec.rows[i - 1] + 1 : 0), y - GAP / 2 - 3);
+    const bytes = spec.width * spec.itemsize;
+    const cells = Array.from({ length: spec.width }, (_, j) => row * spec.width + j);
+    const touched = cells.some((c) => read.has(c));
+    g.fillStyle = "#333";
+    g.textAlign = "left";
+    g.font = `${touched ? "bold " : ""}11px sans-serif`;
+    g.fillText(`${touched ? "▸ " : "   "}line ${row}`, 4, y + 8);
+    g.font = "10px sans-serif";
+    g.fillText(`     ${row * bytes}–${(row + 1) * bytes - 1}`, 4, y + 20);
+    g.strokeStyle = touched ? "#000" : "#aaa"; // the borders of the line
+    g.lineWidth = touched ? 2 : 1;
+    g.strokeRect(LABEL - 3, y - 3, w * spec.width + 5, ROW - 1);
+    cells.forEach((c, j) => {
+      const offset = c - spec.first;
+      if (offset >= 0 && offset < spec.size) cell(g, spec, LABEL + j * w, y, w, offset, read.has(c));
+    });
+    const end = (row + 1) * spec.width;
+    g.fillStyle = "#000";
+    g.font = "bold 14px sans-serif";
+    if (read.has(end - 1) && read.has(end)) g.fillText("↵", LABEL + w * spec.width + 8, y + 12);
+  });
+}
+
+function tell(list, facts) {
+  while (list.children.length > facts.length) list.lastChild.remove();
+  facts.forEach((texts, i) => {
+    const row = list.children[i] || list.appendChild(document.createElement("div"));
+    texts.forEach((text, j) => {
+      const own = row.children[j] || row.appendChild(document.createElement(j ? "strong" : "span"));
+      if (own.textContent !== text) own.textContent = text; // a live region reads out what changed, not everything
+    });
+  });
+}
+
+function render({ model, el }) {
+  el.classList.add("labkit-strip");
+  const picture = el.appendChild(document.createElement("div"));
+  picture.className = "labkit-strip-picture";
+  const canvas = picture.appendChild(document.createElement("canvas"));
+  canvas.setAttribute("role", "img");
+  const key = picture.appendChild(document.createElement("p"));
+  key.textContent =
+    "One box is a line. A cell shows channel, then row,column; hatched with a black frame: read by this run. " +
+    "↵: the run goes on in the next line.";
+  const state = el.appendChild(document.createElement("div"));
+  state.className = "labkit-strip-state";
+  state.setAttribute("role", "status");
+  state.setAttribute("aria-live", "polite");
+
+  const update = () => {
+    const spec = model.get("spec");
+    picture.hidden = !!spec.error;
+    if (spec.error) return tell(state, [["Not drawn", spec.error]]);
+    tell(state, spec.facts);
+    canvas.setAttribute("aria-label", spec.sentence);
+    draw(canvas, spec, picture.clientWidth || 560);
+  };
+  model.on("change:spec", update);
+  const resized = new ResizeObserver(update);
+  resized.observe(el);
+  update();
+  return () => {
+    resized.disconnect();
+    model.off("change:spec", update);
+  };
+}
+
+export default { render };
