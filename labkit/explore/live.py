@@ -1,0 +1,176 @@
+"""A live picture: one figure whose few artists move, its state in text beside it, and the controls above.
+
+How it stays fast and small: the still part is drawn once and copied back before each step (blitting); no pyplot, so
+that nothing but the view holds the figure; no Output widget. While nobody looks at a view (its cell was run again, its
+tab closed) it keeps its text up to date, draws nothing and lets its figure go.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+from base64 import b64encode
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import ipywidgets
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image
+from traitlets import HasTraits
+
+from labkit.errors import LabError
+
+DPI = 100
+
+
+class Shown(Protocol):
+    """What a view shows: a value that says itself in words, and tells what its still part depends on."""
+
+    @property
+    def sentence(self) -> str:
+        """The state in text: for screen readers, saved notebooks and tests."""
+
+    @property
+    def still(self) -> Hashable:
+        """States with an equal ``still`` share the part of the picture that does not move."""
+
+
+State = TypeVar("State", bound=Shown)
+Parts = TypeVar("Parts")
+
+
+class Animation(Generic[State, Parts]):
+    """One figure. ``draw(figure, state)`` makes the still part, and returns what ``move(parts, state)`` moves.
+
+    The artists that move are those made with ``animated=True``. Only a state with another ``still`` draws all anew.
+    """
+
+    def __init__(
+        self,
+        draw: Callable[[Figure, State], Parts],
+        move: Callable[[Parts, State], None],
+        size_inches: tuple[float, float],
+    ) -> None:
+        self._draw, self._move = draw, move
+        self._figure = Figure(figsize=size_inches, dpi=DPI)
+        self._canvas = FigureCanvasAgg(self._figure)
+        self._drawn: tuple[Hashable, Parts, list[Artist], Any] | None = None
+
+    def png(self, state: State) -> bytes:
+        """The picture of a state."""
+        if self._drawn is None or self._drawn[0] != state.still:
+            self._drawn = (state.still, *self._draw_still(state))
+        _, parts, moving, background = self._drawn
+        self._canvas.restore_region(background)  # type: ignore[no-untyped-call]
+        self._move(parts, state)
+        for artist in moving:
+            self._figure.draw_artist(artist)
+        pixels = np.asarray(self._canvas.buffer_rgba())[..., :3]  # type: ignore[no-untyped-call]
+        file = io.BytesIO()
+        Image.fromarray(pixels).save(file, "png", compress_level=1)  # the default level takes twice as long
+        return file.getvalue()
+
+    def _draw_still(self, state: State) -> tuple[Parts, list[Artist], Any]:
+        self._figure.clear()
+        parts = self._draw(self._figure, state)
+        moving = [artist for artist in self._figure.findobj() if artist.get_animated()]
+        self._canvas.draw()  # type: ignore[no-untyped-call]
+        background = self._canvas.copy_from_bbox(self._figure.bbox)  # type: ignore[no-untyped-call]
+        return parts, sorted(moving, key=lambda artist: artist.get_zorder()), background
+
+
+class LiveFigure(ipywidgets.VBox, Generic[State, Parts]):  # type: ignore[misc]
+    """Controls, a picture, and the state in text. ``read`` gives the state; a change of what it ``follows`` shows it.
+
+    ``follows`` are pairs of an object and one of its traits: (slider, "value"), (panel state, "hardware"). An
+    exception in ``read``, ``draw`` or ``move`` becomes a sentence in the view; the picture then stays as it was.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], State],
+        draw: Callable[[Figure, State], Parts],
+        move: Callable[[Parts, State], None],
+        size_inches: tuple[float, float] = (9.6, 5.0),
+        controls: Sequence[ipywidgets.Widget] = (),
+        follows: Iterable[tuple[HasTraits, str]] = (),
+    ) -> None:
+        self._read, self._draw, self._move, self._size_inches = read, draw, move, size_inches
+        self._animation: Animation[State, Parts] | None = None
+        self._pending: State | None = None  # a state whose picture is not drawn yet
+        self.text = ""
+        width, height = (round(inches * DPI) for inches in size_inches)
+        fluid = ipywidgets.Layout(max_width="100%", object_fit="contain")
+        self._image = ipywidgets.Image(format="png", width=width, height=height, layout=fluid)
+        self._status = ipywidgets.HTML()
+        super().__init__([*controls, self._image, self._status], _view_count=0)
+        self.observe(self._looked_at, "_view_count")
+        self._follows = list(follows)
+        for source, trait in self._follows:
+            source.observe(self.refresh, trait)
+        self.refresh()
+
+    @property
+    def png(self) -> bytes:
+        """The picture as a PNG file, drawn now if it was not yet."""
+        self._paint()
+        return bytes(self._image.value)
+
+    def refresh(self, _change: object = None) -> None:
+        """Show the present state; the picture only while somebody looks."""
+        try:
+            self._pending = self._read()
+            self._say(self._pending.sentence)
+        except Exception as error:  # an exception in a callback is invisible in a notebook
+            self._fail(error)
+        if self._view_count:
+            self._paint()
+
+    def close(self) -> None:
+        """End the view: it follows nothing any more."""
+        while self._follows:
+            source, trait = self._follows.pop()
+            source.unobserve(self.refresh, trait)
+        super().close()
+
+    def _paint(self) -> None:
+        state, self._pending = self._pending, None
+        if state is None:
+            return
+        try:
+            if self._animation is None:
+                self._animation = Animation(self._draw, self._move, self._size_inches)
+            self._image.value = self._animation.png(state)
+        except Exception as error:
+            self._fail(error)
+        if not self._view_count:
+            self._animation = None
+
+    def _looked_at(self, _change: object) -> None:
+        if self._view_count:
+            self._paint()
+        else:
+            self._animation = None
+
+    def _fail(self, error: Exception) -> None:
+        self._pending = None
+        reason = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
+        self._say(f"Cannot show this: {reason}")
+
+    def _say(self, text: str) -> None:
+        self.text = text
+        self._status.value = (
+            f'<div role="status" style="white-space:pre-line;line-height:1.4">{html.escape(text)}</div>'
+        )
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """The live view, with its picture and its text for saved notebooks, nbval and readers without a browser."""
+        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
+        picture = b64encode(self.png).decode("ascii")
+        return {**bundle, "text/plain": self.text, **({"image/png": picture} if picture else {})}

@@ -1,0 +1,116 @@
+"""The roofline plot: its data is pure, its view follows the hardware of the panel."""
+
+import io
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from labkit.errors import LabError
+from labkit.explore import panel, roofline
+from labkit.explore.panel import HardwareState
+from labkit.explore.roofline import RooflineState, data, spread
+from labkit.hardware import Hardware
+
+POINTS = [("none", 8_200_000_000, 520_000_000), ("fused", 8_180_000_000, 250_000_000)]
+NPU = Hardware.preset("edge-npu")
+counts = st.integers(1, 10**18)
+machines = st.builds(
+    lambda peak, bandwidth: replace(NPU, peak_flops_per_s=peak, dram_bytes_per_s=bandwidth),
+    st.floats(1e9, 1e15),
+    st.floats(1e8, 1e13),
+)
+
+
+def test_the_sentence_says_machine_ridge_and_each_point() -> None:
+    assert data(POINTS, NPU).sentence.splitlines() == [
+        "edge-npu: peak 1.02 TFLOP/s, DRAM 3.75 GB/s, ridge 273 FLOP/byte.",
+        "1. none: 15.8 FLOP/byte, memory-bound, at most 59.1 GFLOP/s.",
+        "2. fused: 32.7 FLOP/byte, memory-bound, at most 123 GFLOP/s.",
+    ]
+
+
+@given(st.lists(st.tuples(st.just("p"), counts, counts), max_size=8), machines)
+def test_every_point_and_the_ridge_lie_inside_the_axes(points: list, machine: Hardware) -> None:
+    state = data(points, machine)
+    (left, right), (bottom, top) = state.intensity_limits, state.rate_limits
+    assert left < machine.ridge < right
+    assert bottom < machine.peak_flops_per_s < top / 9
+    for point in state.points:
+        assert left * 0.999 <= point.estimate.intensity <= right * 1.001
+        assert bottom * 0.999 <= point.estimate.attainable_flops_per_s <= top
+
+
+@given(st.lists(st.floats(0, 1), max_size=8), st.sampled_from([0.05, 0.1]))
+def test_spread_keeps_the_order_and_the_gap_and_stays_inside(wanted: list[float], gap: float) -> None:
+    placed = spread(wanted, gap)
+    inner = sorted(placed)
+    assert all(b - a >= gap - 1e-9 for a, b in pairwise(inner))
+    assert all(gap / 2 - 1e-9 <= x <= 1 - gap / 2 + 1e-9 for x in placed)
+    assert [placed[i] for i in sorted(range(len(wanted)), key=lambda i: wanted[i])] == inner
+
+
+def test_spread_leaves_alone_what_has_room() -> None:
+    assert spread([0.2, 0.8, 0.5], 0.1) == (0.2, 0.8, 0.5)
+
+
+@pytest.mark.parametrize("point", [("reshape", 0, 100), ("resident", 100, 0), ("odd", -1, 5)])
+def test_a_point_that_log_axes_cannot_hold_is_named(point: tuple[str, int, int]) -> None:
+    with pytest.raises(LabError, match=f"point '{point[0]}' has {point[1]} FLOP and {point[2]} bytes"):
+        data([point], NPU)
+
+
+def test_more_points_than_colours_are_refused() -> None:
+    with pytest.raises(LabError, match="9 points"):
+        data([("p", 1, 1)] * 9, NPU)
+
+
+def test_every_slider_that_matters_changes_picture_and_text() -> None:
+    shown = panel.show()
+    view = roofline.show(POINTS, shown.state)
+    for move in ({"bandwidth_gb_s": 40}, {"peak_gflop_s": 100}, {"preset": "dsp"}, {"preset": "edge-npu"}):
+        before = (view.text, view.png)
+        shown.set(**move)
+        assert view.text != before[0]
+        assert view.png != before[1]
+        assert view.text == data(POINTS, shown.state.hardware).sentence
+
+
+def test_other_points_can_be_set_and_wrong_ones_are_a_sentence() -> None:
+    view = roofline.show(POINTS)
+    before = view.png
+    view.points = POINTS[:1]
+    assert "fused" not in view.text
+    assert view.png != before
+    view.points = [("reshape", 0, 100)]
+    assert view.text.startswith("Cannot show this: point 'reshape' has 0 FLOP")
+
+
+def test_a_closed_view_no_longer_follows() -> None:
+    state = HardwareState()
+    view = roofline.show(POINTS, state)
+    before = view.text
+    view.close()
+    state.hardware = Hardware.preset("dsp")
+    assert view.text == before
+
+
+@pytest.mark.parametrize("points", [POINTS, [("same", 10, 1)] * 8, [("a very long name of a pass indeed", 10**9, 10)]])
+@pytest.mark.parametrize("machine", Hardware.presets())
+def test_nothing_is_cut_off_at_the_edge_of_the_picture(points: list, machine: str) -> None:
+    """The outermost rows and columns of pixels must be white."""
+    state = HardwareState(hardware=Hardware.preset(machine))
+    pixels = np.asarray(Image.open(io.BytesIO(roofline.show(points, state).png)))
+    assert all((edge == 255).all() for edge in (pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]))
+
+
+def test_a_small_step_keeps_the_still_part() -> None:
+    one = data(POINTS, NPU)
+    two = data(POINTS, replace(NPU, dram_bytes_per_s=NPU.dram_bytes_per_s * 1.1))
+    assert isinstance(one, RooflineState)
+    assert one.still == two.still
+    assert one.still != data(POINTS[:1], NPU).still
