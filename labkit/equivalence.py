@@ -48,6 +48,7 @@ def verify(before: Graph, after: Graph, *, seed: int = 0) -> Equivalence:
     judge, first = _runner(before)
     _, second = _runner(after)
     largest_abs = largest_rel = 0.0
+    scales = dict.fromkeys((value.name for value in before.outputs), 0.0)
     count, reason = 0, ""
     for kind, feeds in draws(before, seed):
         try:
@@ -62,8 +63,10 @@ def verify(before: Graph, after: Graph, *, seed: int = 0) -> Equivalence:
                 f"the second graph cannot run ({kind} inputs): {' '.join(str(error).split())}"
             ) from None
         for value, one, two in zip(before.outputs, expected, found, strict=True):
-            difference, relative = _compare(value.name, kind, one, two)
-            largest_abs, largest_rel = max(largest_abs, difference), max(largest_rel, relative)
+            scales[value.name] = max(scales[value.name], _largest(one))
+            gap = _compare(f"output {value.name!r} ({kind} inputs)", one, two, scales[value.name])
+            largest_abs = max(largest_abs, gap)
+            largest_rel = max(largest_rel, gap / scales[value.name] if gap else 0.0)
         count += 1
     if not count:
         raise LabError(f"the first graph could not run on any input drawn: {reason}")
@@ -132,28 +135,39 @@ def _is_integer(kind: TensorType) -> bool:
     return kind.dtype.startswith(("int", "uint"))
 
 
-def _compare(name: str, kind: str, expected: Any, found: Any) -> tuple[float, float]:
-    """Largest absolute difference and its size against the largest output; NotEquivalent beyond the tolerance."""
+def _largest(values: Any) -> float:
+    """The largest finite magnitude, 0 where there is none."""
+    array = np.asarray(values)
+    if array.dtype.name not in _TOLERANCE:
+        return 0.0
+    finite = np.abs(array[np.isfinite(array)].astype(np.float64))
+    return float(finite.max()) if finite.size else 0.0
+
+
+def _compare(where: str, expected: Any, found: Any, scale: float) -> float:
+    """The largest absolute difference; NotEquivalent beyond the tolerance.
+
+    A value may differ by the tolerance relative to itself, and by a tenth of it relative to ``scale``, the largest
+    value this output ever had: where terms of that size cancel, their rounding stays.
+    """
     one, two = np.asarray(expected), np.asarray(found)
-    where = f"output {name!r} ({kind} inputs)"
     if one.shape != two.shape or one.dtype != two.dtype:
         raise NotEquivalent(f"{where}: {one.dtype} {one.shape} became {two.dtype} {two.shape}")
     tolerance = _TOLERANCE.get(one.dtype.name)
     if tolerance is None:
         if not np.array_equal(one, two):
             raise NotEquivalent(f"{where}: the values differ; {one.dtype} must be equal to the bit")
-        return 0.0, 0.0
-    with np.errstate(all="ignore"):
-        one, two = one.astype(np.float64), two.astype(np.float64)
-        finite = np.isfinite(one)
-        if not np.array_equal(one[~finite], two[~finite], equal_nan=True) or not np.isfinite(two[finite]).all():
-            raise NotEquivalent(f"{where}: NaN or infinity stands in other places")
-        gap, size = np.abs(one - two)[finite], np.abs(one[finite])
+        return 0.0
+    one, two = one.astype(np.float64), two.astype(np.float64)
+    finite = np.isfinite(one)
+    if not np.array_equal(one[~finite], two[~finite], equal_nan=True) or not np.isfinite(two[finite]).all():
+        raise NotEquivalent(f"{where}: NaN or infinity stands in other places")
+    one, two = one[finite], two[finite]
+    gap = np.abs(one - two)
     if not gap.size:
-        return 0.0, 0.0
-    largest = float(size.max())
-    worst = int(np.argmax(gap - tolerance * size))
-    if gap[worst] > tolerance * size[worst] + 0.1 * tolerance * largest:
-        values = f"{one[finite][worst]:.9g} became {two[finite][worst]:.9g}"
+        return 0.0
+    worst = int(np.argmax(gap - tolerance * np.abs(one)))
+    if gap[worst] > tolerance * abs(one[worst]) + 0.1 * tolerance * scale:
+        values = f"{one[worst]:.9g} became {two[worst]:.9g}"
         raise NotEquivalent(f"{where}: {values}; the tolerance is {tolerance:g} relative")
-    return float(gap.max()), float(gap.max() / largest) if largest else 0.0
+    return float(gap.max())

@@ -42,7 +42,8 @@ def evaluate(node: Node, values: Mapping[str, Any], opsets: Mapping[str, int]) -
     if op is not None:
         wanted = max((index + 1 for index, value in enumerate(node.outputs) if value), default=0)
         try:
-            results = op.run(Args(node.attrs, arrays, opsets.get("", 1), wanted))
+            with np.errstate(all="ignore"):  # NaN and infinities are values here, not accidents
+                results = op.run(Args(node.attrs, arrays, opsets.get("", 1), wanted))
         except (ValueError, IndexError, TypeError, KeyError) as error:
             raise GraphError(f"{node.label} cannot run: {' '.join(str(error).split())}") from error
         if results is not None:

@@ -140,7 +140,8 @@ def _declared_type(node: Node, name: str) -> int:
     if onnx.defs.has(node.op, node.domain):
         declared = onnx.defs.get_schema(node.op, domain=node.domain).attributes.get(name)
         if declared is not None:
-            return int(AttributeProto.AttributeType.Value(declared.type.name))
+            kind: Any = declared.type  # an IntEnum that onnx's stubs do not show as one
+            return int(kind)
     return int(AttributeProto.INTS)
 
 

@@ -62,8 +62,8 @@ def _text(report: Report, verdict: dict[str, Any] | None, output: str | None) ->
         lines += ["", f"left alone ({len(report.refusals)}):", *(f"  {refusal}" for refusal in report.refusals[:10])]
     if verdict and verdict["equivalent"]:
         lines.append(
-            f"verified by {verdict['judge']} on {verdict['inputs']} inputs: largest difference {verdict['max_abs']:.2g}, "
-            f"{verdict['max_rel']:.2g} of the largest output"
+            f"verified by {verdict['judge']} on {verdict['inputs']} inputs: "
+            f"largest difference {verdict['max_abs']:.2g}, {verdict['max_rel']:.2g} of the largest output"
         )
     elif verdict:
         lines.append(f"NOT EQUIVALENT: {verdict['reason']}" + ("" if output else "; nothing written"))

@@ -28,6 +28,7 @@ class Editor:
         self._instead: dict[str, Value] = {}  # what to read in place of an old name
         self._renamed: dict[str, Value] = {}  # values that take over the name of a graph output
         self._names: set[str] | None = None
+        self._gone: set[str] = set()  # outputs of nodes that lost their last reader
         self._changed = False
 
     @property
@@ -80,8 +81,6 @@ class Editor:
     ) -> None:
         """Put new nodes, constants and stand-ins in a node's place."""
         self._changed = True
-        for value in node.uses():
-            self._readers[value.name] -= 1
         for new in nodes:
             for value in new.uses():
                 self._readers[value.name] = self._readers.get(value.name, 0) + 1
@@ -91,6 +90,7 @@ class Editor:
             self._instead[name] = Value(name, TensorType.of(array))
         for name, value in instead.items():
             self._stand_in(name, value, node)
+        self._release(node)
 
     def _stand_in(self, name: str, value: Value, node: Node) -> None:
         """Let everything read ``value`` instead of ``name``, which nothing assigns any more."""
@@ -106,11 +106,20 @@ class Editor:
             self._renamed[value.name] = Value(name, value.type)
             self._instead[name] = value
 
+    def _release(self, node: Node) -> None:
+        """Forget a node's reads; a node that only this one read goes with it, so a replaced pair leaves no stump."""
+        for value in node.uses():
+            self._readers[value.name] -= 1
+            producer = self._producers.get(value.name)
+            if producer and not self._readers[value.name] and not any(map(self.readers, producer.results())):
+                self._gone.add(producer.output.name)
+                self._release(producer)
+
     def finish(self) -> Graph:
         """The new graph, or the very same one when nothing was replaced."""
         if not self._changed:
             return self.graph
-        nodes = self._nodes
+        nodes = [node for node in self._nodes if not self._gone.intersection(v.name for v in node.results())]
         if self._renamed:
             nodes = [_take_over(node, self._renamed) for node in nodes]
         return replace(self.graph, nodes=tuple(nodes), constants=self._constants)

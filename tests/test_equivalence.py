@@ -1,0 +1,110 @@
+"""verify() is itself a judge: it must see small faults and must not see rounding."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import labkit
+from labkit import equivalence
+from labkit.errors import LabError, NotEquivalent
+
+RNG = np.random.default_rng(11)
+W = RNG.standard_normal((4, 3, 3, 3)).astype(np.float32)
+
+
+@pytest.fixture(params=["onnxruntime", "labkit"])
+def either_judge(request, monkeypatch):
+    """Both judges: onnxruntime, and the interpreter that stands in where it is not installed."""
+    if request.param == "labkit":
+        monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
+    return request.param
+
+
+def conv(parse, weight=W, tail="y = Relu(c)"):
+    return parse(f'agraph (float[1, 3, 9, 9] x) => (float[1, 4, "h", "w"] y) {{ c = Conv(x, w) {tail} }}', w=weight)
+
+
+def test_equal_graphs_are_equivalent_on_every_draw(parse, either_judge):
+    verdict = labkit.verify(conv(parse), conv(parse))
+    assert (verdict.max_abs, verdict.max_rel, verdict.inputs, verdict.judge) == (0.0, 0.0, 6, either_judge)
+
+
+def test_rounding_passes(parse, either_judge):
+    assert labkit.verify(conv(parse), conv(parse, W * np.float32(1 + 1e-6))).max_rel < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ({"weight": W * np.float32(1.001)}, "became"),
+        ({"weight": -W}, "became"),
+        ({"tail": "n = Neg(c) m = Relu(n) y = Neg(m)"}, "became"),
+        ({"tail": "z = Sub(c, c) n = Div(z, z) y = Max(c, n)"}, "NaN or infinity"),
+        ({"tail": "y = Transpose <perm: ints = [0, 1, 3, 2]> (c)"}, "became"),
+        ({"tail": "y = GlobalAveragePool(c)"}, r"float32 \(1, 4, 7, 7\) became float32 \(1, 4, 1, 1\)"),
+    ],
+)
+def test_a_planted_fault_is_seen_and_described(parse, either_judge, fault, message):
+    with pytest.raises(NotEquivalent, match=message):
+        labkit.verify(conv(parse, tail="y = Identity(c)"), conv(parse, **{"tail": "y = Identity(c)", **fault}))
+
+
+def test_swapped_outputs_of_equal_shape_are_seen(parse, either_judge):
+    one = parse("agraph (float[3] x) => (float[3] y, float[3] z) { y = Relu(x) z = Neg(x) }")
+    two = parse("agraph (float[3] x) => (float[3] y, float[3] z) { z = Relu(x) y = Neg(x) }")
+    with pytest.raises(NotEquivalent, match="output 'y'"):
+        labkit.verify(one, two)
+
+
+def test_another_element_type_is_seen(parse, either_judge):
+    one = parse("agraph (float[3] x) => (float[3] y) { y = Relu(x) }")
+    two = parse("agraph (float[3] x) => (double[3] y) { a = Relu(x) y = Cast <to: int = 11> (a) }")
+    with pytest.raises(NotEquivalent, match="float32"):
+        labkit.verify(one, two)
+
+
+def test_a_fault_that_only_negative_inputs_show_is_seen(parse, either_judge):
+    pad = "p = Constant <value = int64[8] {0, 0, 1, 1, 0, 0, 1, 1}> () y = MaxPool <kernel_shape: ints = [3, 3]"
+    one = parse(
+        f'agraph (float[1, 1, 3, 3] x) => (float[1, 1, "h", "w"] y) {{ {pad}> (q) }}'.replace(
+            "y = M", "q = Pad(x, p) y = M"
+        )
+    )
+    two = parse(
+        f'agraph (float[1, 1, 3, 3] x) => (float[1, 1, "h", "w"] y) {{ {pad}, pads: ints = [1, 1, 1, 1]> (x) }}'
+    )
+    with pytest.raises(NotEquivalent, match=r"\((normal|normal again|negative) inputs\)"):
+        labkit.verify(one, two)
+
+
+def test_another_interface_is_seen(parse):
+    one = parse("agraph (float[3] x) => (float[3] y) { y = Relu(x) }")
+    two = parse("agraph (float[3] z) => (float[3] y) { y = Relu(z) }")
+    with pytest.raises(NotEquivalent, match="inputs are x in one graph and z in the other"):
+        labkit.verify(one, two)
+
+
+def test_a_model_that_no_draw_suits_is_an_error_not_a_success(parse):
+    graph = parse("agraph (float[3] x) => (float[3] y) { y = Relu(x) }")
+    broken = replace(graph, nodes=(replace(graph.nodes[0], op="Magic", domain="com.acme"),))
+    with pytest.raises(LabError, match="could not run on any input"):
+        labkit.verify(broken, broken)
+
+
+def test_the_draws_hold_what_their_names_say(parse):
+    graph = parse('agraph (float["n", 50] x, int64[3] i, bool[4] b) => (float["n", 50] x, int64[3] i, bool[4] b) {}')
+    drawn = dict(equivalence.draws(graph, 0))
+    assert drawn["normal"]["x"].shape == (2, 50)
+    assert (drawn["negative"]["x"] <= 0).all()
+    assert set(np.signbit(drawn["zeros"]["x"]).ravel()) == {True, False}
+    assert not drawn["zeros"]["x"].any()
+    tiny = np.abs(drawn["denormals"]["x"])
+    assert (tiny < np.finfo(np.float32).tiny).all()
+    assert tiny.any()
+    odd = parse("agraph (float[4000] x) => (float[4000] x) {}")
+    strange = dict(equivalence.draws(odd, 0))["NaN and infinities"]["x"]
+    assert np.isnan(strange).any()
+    assert np.isposinf(strange).any()
+    assert np.isneginf(strange).any()
+    assert np.isfinite(strange).mean() > 0.9
