@@ -1,0 +1,75 @@
+"""Values a student returns, turned into plain ones before anything is compared: no object decides what it equals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.course.checking import CheckFailed
+
+
+def whole(value: object, call: str) -> int:
+    """A plain int from an int or a NumPy integer; CheckFailed says what came instead.
+
+    >>> whole(np.int64(3), "f(x)")
+    3
+    """
+    if value is None:
+        raise CheckFailed(f"{call} gave nothing back: does the function end with return?")
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if type(value) is int:
+        return value
+    if isinstance(value, np.integer) and type(value).__module__ == "numpy":
+        return int(value)
+    hint = ": use // where you divide" if isinstance(value, float | np.floating) else ""
+    raise CheckFailed(f"{call} gave {_show(value)}, a {type(value).__name__}; expected a whole number{hint}.")
+
+
+def wholes(value: object, call: str) -> tuple[int, ...]:
+    """Plain ints from a tuple, a list or a flat array of whole numbers.
+
+    >>> wholes([1, np.int64(2)], "f(x)"), wholes(np.array([3, 4]), "f(x)")
+    ((1, 2), (3, 4))
+    """
+    if value is None:
+        raise CheckFailed(f"{call} gave nothing back: does the function end with return?")
+    if type(value) is np.ndarray and value.ndim == 1:
+        value = list(value)
+    if type(value) not in (tuple, list):
+        raise CheckFailed(f"{call} gave {_show(value)}, a {type(value).__name__}; expected a tuple or a list.")
+    assert isinstance(value, tuple | list)
+    return tuple(whole(item, call) for item in value)
+
+
+def truth(value: object, call: str) -> bool:
+    """A plain bool from True, False or NumPy's own two."""
+    if type(value) is bool:
+        return value
+    if type(value) is np.bool_:
+        return bool(value)
+    if value is None:
+        raise CheckFailed(f"{call} gave nothing back: does every branch return True or False?")
+    raise CheckFailed(f"{call} gave {_show(value)}, a {type(value).__name__}; expected True or False.")
+
+
+def flat_array(value: object, size: int, call: str) -> NDArray[Any]:
+    """A flat array of ``size`` numbers, from an array, a list or a tuple."""
+    if value is None:
+        raise CheckFailed(f"{call} gave nothing back: does the function end with return?")
+    if type(value) in (tuple, list):
+        value = np.array(value)
+    if type(value) is not np.ndarray or value.dtype.kind not in "iuf":
+        raise CheckFailed(f"{call} gave a {type(value).__name__}; expected an array of numbers.")
+    if value.ndim != 1:
+        raise CheckFailed(f"{call} gave an array of shape {value.shape}; memory is flat: one axis.")
+    if value.size != size:
+        raise CheckFailed(f"{call} gave {value.size} elements; the tensor has {size}.")
+    return value
+
+
+def _show(value: object) -> str:
+    text = repr(value) if type(value).__module__ in ("builtins", "numpy") else "an object"
+    return text if len(text) <= 60 else text[:57] + "..."
