@@ -123,7 +123,8 @@ def test_a_cell_that_misbehaves_costs_nothing_else(tmp_path: Path, cell: str, fl
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the address-space limit is Linux's")
 def test_memory_is_limited(tmp_path: Path) -> None:
-    graded = grade_notebook(submit(tmp_path, "def twice(x):\n    return len(bytearray(10**12))", THRICE))
+    path = submit(tmp_path, "def twice(x):\n    return len(bytearray(2 * 1024**3))", THRICE)
+    graded = grade_notebook(path, Limits(memory_bytes=1024**3))
     assert points(graded) == [0, 3]
     assert "MemoryError" in messages(graded)
 
@@ -153,8 +154,17 @@ def test_check_cells_in_the_notebook_are_not_run(tmp_path: Path) -> None:
 def test_a_reply_without_the_token_earns_nothing(tmp_path: Path) -> None:
     forged = json.dumps({"token": "é", "event": "done", "unit": "90.1", "right": True, "message": ""})
     write = f"os.write(fd, {forged!r}.encode() + b'\\n')"
-    cell = f"import os\nfor fd in range(64):\n    try: {write}\n    except OSError: pass"
+    cell = f"import os\nfor fd in range(64):\n    try: {write}\n    except OSError: pass\nos._exit(0)"
     assert points(grade_notebook(submit(tmp_path, cell, THRICE))) == [0, 3]
+
+
+def test_a_process_that_ends_between_two_units_earns_nothing(tmp_path: Path) -> None:
+    cell = (
+        "import json, os\nreal = json.dumps\njson.dumps = lambda d: os._exit(0) if d['event'] == 'start' else old(d)"
+    )
+    graded = grade_notebook(submit(tmp_path, BOTH, cell))
+    assert points(graded) == [0, 0]
+    assert messages(graded) == "90.1 was not reached.\n90.2 was not reached."
 
 
 def test_the_working_directory_is_fresh_and_empty(tmp_path: Path) -> None:
