@@ -62,18 +62,20 @@ class Report:
             "assumed": list(self.costs[-1].assumed),
         }
 
+    def rows(self) -> tuple[tuple[str, ...], ...]:
+        """The table as text: a head, the original, and a row for each step."""
+        data = self.to_dict()
+        head = ("pass", "round", "nodes", "constants", "intermediates", "DRAM", "FLOP", "FLOP/byte", "time")
+        steps = ((row["pass"], str(row["round"]), *_cells(row)) for row in data["steps"])
+        return head, ("original", "", *_cells(data["before"])), *steps
+
     def table(self) -> str:
         """One line a step, for people."""
-        data = self.to_dict()
-        heads = ("pass", "round", "nodes", "constants", "intermediates", "DRAM", "FLOP", "FLOP/byte", "time")
-        lines = [heads, ("original", "", *_cells(data["before"]))]
-        lines += [(row["pass"], str(row["round"]), *_cells(row)) for row in data["steps"]]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
+        rows = self.rows()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ([cell.rjust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
         return "\n".join(
-            "  ".join(
-                cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(line, widths, strict=True))
-            )
-            for line in lines
+            "  ".join([row[0].ljust(widths[0]), *cells[1:]]) for row, cells in zip(rows, lines, strict=True)
         )
 
 
