@@ -80,15 +80,18 @@ class LayoutState:
         )
 
     @property
-    def sentence(self) -> str:
-        """The state in one sentence, for screen readers and saved notebooks."""
+    def headline(self) -> str:
+        """What is looked at."""
         shape = "×".join(map(str, self.layout.logical_shape))
-        return (
-            f"{shape} in {self.order}, walk {self.walk}, run {self.run} of {self.all_runs.runs} ({self.position}): "
-            f"{self.use.lines_touched} line{'s' * (self.use.lines_touched != 1)} of {self.line_bytes} bytes touched, "
-            f"{self.use.bytes_used} of {self.use.bytes_fetched} bytes used ({self.use.useful_share:.1%}); "
-            f"{self.all_runs.straddles} of the {self.all_runs.runs} runs straddle a line border."
-        )
+        return f"{shape} in {self.order}, walk {self.walk}, run {self.run} of {self.all_runs.runs} ({self.position})"
+
+    @property
+    def cost(self) -> str:
+        """What it costs, in one sentence."""
+        lines = f"{self.use.lines_touched} line{'s' * (self.use.lines_touched != 1)} of {self.line_bytes} bytes"
+        share = f"{self.use.bytes_used} of {self.use.bytes_fetched} bytes used ({self.use.useful_share:.1%})"
+        straddles = f"{self.all_runs.straddles} of the {self.all_runs.runs} runs straddle a line border"
+        return f"{lines} touched, {share}; {straddles}."
 
     def strip(self) -> str:
         """The memory drawn with characters: one row a line, # read by this run, . not read, blank not of this tensor.

@@ -64,7 +64,7 @@ class LayoutExplorer(ipywidgets.VBox):  # type: ignore[misc]
             self.text = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
             self._strip.spec = {"error": f"No such layout: {self.text}."}
             return
-        self.text = f"{state.sentence}\n{state.strip()}"
+        self.text = f"{state.headline}:\n{state.cost}\n{state.strip()}"
         self._strip.spec = spec(state)
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ def spec(state: layouts.LayoutState) -> dict[str, Any]:
         "rows": list(state.rows),
         "touched": list(state.touched),
         "facts": [list(fact) for fact in state.facts],
-        "sentence": state.sentence,
+        "sentence": f"{state.headline}: {state.cost}",
     }
 
 

@@ -257,7 +257,7 @@ print("they are the pixels", crossing)
 
 # %%
 explorer.set(order="NHWC", walk="channel", N=1, C=3, H=4, W=4, line_bytes=64, base=0)
-print(explorer.set(run=crossing[0]))
+explorer.set(run=crossing[0])
 
 # %% [markdown]
 # **Explain.** A pixel stays inside one line for sure only when its bytes *divide* the line and the tensor starts at
@@ -286,7 +286,7 @@ for channels in (3, 4):
     layout = Layout.dense((1, channels, 16, 16), "NHWC")
     for walk in ("channel", "whole"):
         use = line_use(addresses(layout, walk), itemsize=4, line_bytes=64)
-        print(f"{channels} channels, walk {walk:7}: {use.straddles:2} straddles, {use.lines_touched:3} lines fetched")
+        print(f"{channels} channels, {walk:7}: {use.straddles:2} straddles, {use.lines_touched:3} lines fetched")
 
 # %% [markdown]
 # ## 6 · Which machine likes which layout
@@ -340,7 +340,7 @@ for order, layout in filters.items():
 # %%
 for name in Hardware.presets():
     machine = Hardware.preset(name)
-    print(f"{name:16} {machine.layout}, vectors of {machine.vector_bytes} bytes, lines of {machine.line_bytes}")
+    print(f"{name:16} {machine.layout}  vector {machine.vector_bytes:3} bytes  line {machine.line_bytes:3} bytes")
 
 # %% [markdown]
 # ## 7 · Views and copies
@@ -349,7 +349,7 @@ for name in Hardware.presets():
 # all. Transposing, slicing, flipping and broadcasting need no copy, only other strides: also negative ones and
 # zero.
 #
-# **Predict.** Which of these four are views, and which stride becomes negative, which one zero?
+# **Predict.** Which of these five are views? Which stride becomes negative, and which ones zero?
 
 # %%
 my_views = predict(
@@ -374,7 +374,7 @@ kinds = {}
 for name, (source, result) in results.items():
     kind = kinds[name] = "view" if result.shares_storage_with(source) else "copy"
     layout = result.layout
-    print(f"{name:12} {kind}  {''.join(layout.axes)} {layout.shape} strides {layout.strides} offset {layout.offset}")
+    print(f"{name:12} {kind}  {layout.shape}  strides {layout.strides}  offset {layout.offset}")
 
 # %%
 my_views.compare(**kinds)
@@ -461,7 +461,7 @@ for name, book in (("around every layer", sandwich), ("at the borders only", bou
 # %% [markdown]
 # **Explain.** A compiler therefore pushes transforms through the graph to its borders. Two transforms are the
 # ideal: a Reshape or Flatten that depends on the order of the axes, a Concat of mixed layouts or a missing kernel
-# each force another one in the middle. Lesson 06 counts them in a real network.
+# each force another one in the middle.
 #
 # ## Self-check
 #
@@ -474,7 +474,8 @@ for name, book in (("around every layer", sandwich), ("at the borders only", bou
 # 5. To how many channels must 20 channels be padded for NCHW8c?
 
 # %%
-small, half = Layout.dense((1, 8, 5, 6), "NCHW"), addresses(Layout.dense((1, 6, 8, 8), "NHWC"), itemsize=2)
+small = Layout.dense((1, 8, 5, 6), "NCHW")
+half = addresses(Layout.dense((1, 6, 8, 8), "NHWC"), itemsize=2)
 print("1.", Layout.dense((1, 8, 5, 6), "NHWC").strides)
 print("2.", small.offset_of(0, 7, 4, 5), "of", small.size, "elements, counted from zero")
 print("3.", len(straddling(half, itemsize=2, line_bytes=64)), "of", len(half), "pixels")
@@ -491,5 +492,4 @@ except LabError as error:
 # touched, straddles, and the price of a transform. Open `exercises/ex01.ipynb`; each part has a check that says
 # what to look at when it is wrong.
 #
-# **Lesson 02** asks the next question: lines come and go, so which part of a tensor should stay on the chip? That
-# is tiling.
+# The question after that: lines come and go, so which part of a tensor should stay on the chip? That is tiling.

@@ -90,7 +90,7 @@ def test_every_control_changes_picture_and_text():
 def test_the_view_shows_what_data_says():
     view = layouts.show().set(order="NCHW", N=1, C=5, H=3, W=2, walk="plane", run=4, line_bytes=32, base=8)
     state = layouts.data((1, 5, 3, 2), "NCHW", "plane", 4, 32, 4, 8)
-    assert view.text == f"{state.sentence}\n{state.strip()}"
+    assert view.text == f"{state.headline}:\n{state.cost}\n{state.strip()}"
     assert view._strip.spec["touched"] == list(state.touched)
     assert view._strip.spec["facts"] == [list(fact) for fact in state.facts]
 
