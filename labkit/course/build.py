@@ -59,7 +59,7 @@ def from_notebook(start: Path, file: Path) -> Built:
             f"{file}: only notebooks in {' and '.join(KINDS)} have a source; exercises are made of the solutions"
         )
     path = Path(kind, "src", f"{file.stem}.py")
-    return _write(root / path, notebooks.to_source(notebooks.read(file)), path)
+    return _write(root / path, notebooks.to_source(notebooks.read(file), root / path), path)
 
 
 def _all(root: Path) -> dict[Path, str]:

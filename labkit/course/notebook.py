@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -39,8 +41,8 @@ def parse(path: Path) -> Any:
     return notebook
 
 
-def to_source(notebook: Any) -> str:
-    """The percent-format text of a notebook: the inverse of ``parse`` for a notebook edited in JupyterLab."""
+def to_source(notebook: Any, path: Path) -> str:
+    """The percent-format text of a notebook, for a source at ``path``: the inverse of ``parse``, in the house's style."""
     for cell in notebook.cells:
         kept = {key: cell.metadata[key] for key in _KEPT if key in cell.metadata}
         if "nbgrader" in kept:
@@ -49,8 +51,17 @@ def to_source(notebook: Any) -> str:
         cell.metadata.update(kept)
     notebook.metadata.clear()
     notebook.metadata["jupytext"] = {"notebook_metadata_filter": "-all", "cell_metadata_filter": ",".join(_KEPT)}
-    text: str = _jupytext().writes(notebook, fmt=_FORMAT)
-    return text.rstrip("\n") + "\n"
+    text = _jupytext().writes(notebook, fmt=_FORMAT)
+    return _formatted(re.sub(r"\n{2,}(?=# %%)", "\n\n", text), path)
+
+
+def _formatted(text: str, path: Path) -> str:
+    """The text as ``ruff format`` leaves the sources: jupytext has other habits with blank lines."""
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(path), "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, encoding="utf-8")
+    if done.returncode != 0:
+        raise LabError(f"{path}: ruff cannot format it: {(done.stderr.strip().splitlines() or ['not installed'])[-1]}")
+    return done.stdout
 
 
 def read(path: Path) -> Any:
