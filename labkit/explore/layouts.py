@@ -66,7 +66,8 @@ class LayoutState:
     def facts(self) -> tuple[tuple[str, str], ...]:
         """The state in words and numbers, a label and a value each."""
         fits = [order for order in self.layout.orders(("NCHW", "NHWC")) if order != self.order]
-        names = ", ".join(map(str, self.straddling[:_NAMED])) + (" …" if len(self.straddling) > _NAMED else "")
+        named = ", ".join(map(str, self.straddling[:_NAMED])) + (" …" if len(self.straddling) > _NAMED else "")
+        straddles = f"{len(self.straddling)}: run{'s' * (len(self.straddling) > 1)} {named}" if named else "0"
         return (
             ("Strides (elements)", "  ".join(f"{a} {self.layout.stride(a)}" for a in self.layout.memory_axes)),
             ("Memory order", self.order + (f", and {', '.join(fits)} too" if fits else "")),
@@ -75,7 +76,7 @@ class LayoutState:
             ("Bytes used", f"{self.use.bytes_used} of {self.use.bytes_fetched} fetched"),
             ("Useful share", f"{self.use.useful_share:.1%}"),
             ("Crosses a line border", "yes" if self.run in self.straddling else "no"),
-            ("Straddles, all runs", f"{self.all_runs.straddles}" + (f": runs {names}" if names else "")),
+            ("Straddles, all runs", straddles),
             ("Lines, all runs", f"{self.all_runs.lines_touched}"),
         )
 

@@ -18,7 +18,7 @@ ORDERS = st.sampled_from(["NCHW", "NHWC"])
 @given(st.tuples(*[st.integers(1, 4)] * 4), ORDERS, st.sampled_from(["channel", "row", "plane", "whole"]), st.data())
 def test_the_strip_marks_exactly_what_the_run_reads(shape, order, walk, data):
     run = data.draw(st.integers(0, layouts.run_count(shape, walk) - 1))
-    state = layouts.data(shape, order, walk, run, line_bytes=128)
+    state = layouts.data(shape, order, walk, run, line_bytes=128, base=data.draw(st.sampled_from([0, 4, 60])))
     read = {"channel": "C", "row": "W", "plane": "HW", "whole": "NCHW"}[walk]
     count = 1
     for axis, length in zip("NCHW", shape, strict=True):
@@ -51,6 +51,7 @@ def test_touched_lines_are_drawn_even_when_they_are_far_apart():
     assert state.lines == 128
     assert [row for row in state.rows if row % 4 == 0] == list(state.rows)
     assert "(3 lines left out)" in state.strip()
+    assert layouts.data((2, 8, 8, 8), "NCHW", run=1, base=60).strip().count("#") == 8
 
 
 def test_axes_of_length_1_satisfy_two_orders_and_the_text_says_so():
@@ -122,7 +123,9 @@ def test_set_refuses_a_name_that_is_no_control():
 
 
 def test_a_saved_notebook_keeps_the_state_in_text_without_addresses():
-    bundle = layouts.show()._repr_mimebundle_()
+    view = layouts.show()
+    bundle = view._repr_mimebundle_()
+    assert bundle["text/plain"] == view.text
     assert "1 line of 64 bytes touched" in bundle["text/plain"]
     assert "application/vnd.jupyter.widget-view+json" in bundle
     assert "0x" not in bundle["text/plain"]
