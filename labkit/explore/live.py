@@ -100,7 +100,8 @@ class LiveFigure(ipywidgets.VBox, Generic[State, Parts]):  # type: ignore[misc]
     ) -> None:
         self._read, self._draw, self._move, self._size_inches = read, draw, move, size_inches
         self._animation: Animation[State, Parts] | None = None
-        self._pending: State | None = None  # a state whose picture is not drawn yet
+        self._state: State | None = None  # the last one that could be read
+        self._painted: State | None = None
         self.text = ""
         width, height = (round(inches * DPI) for inches in size_inches)
         fluid = ipywidgets.Layout(max_width="100%", object_fit="contain")
@@ -122,8 +123,8 @@ class LiveFigure(ipywidgets.VBox, Generic[State, Parts]):  # type: ignore[misc]
     def refresh(self, _change: object = None) -> None:
         """Show the present state; the picture only while somebody looks."""
         try:
-            self._pending = self._read()
-            self._say(self._pending.sentence)
+            self._state = self._read()
+            self._say(self._state.sentence)
         except Exception as error:  # an exception in a callback is invisible in a notebook
             self._fail(error)
         if self._view_count:
@@ -137,26 +138,33 @@ class LiveFigure(ipywidgets.VBox, Generic[State, Parts]):  # type: ignore[misc]
         super().close()
 
     def _paint(self) -> None:
-        state, self._pending = self._pending, None
-        if state is None:
+        state = self._state
+        if state is None or (state is self._painted and not self._is_cold()):
             return
         try:
             if self._animation is None:
                 self._animation = Animation(self._draw, self._move, self._size_inches)
             self._image.value = self._animation.png(state)
+            self._painted = state
         except Exception as error:
             self._fail(error)
+        self._let_go_unless_seen()
+
+    def _is_cold(self) -> bool:
+        """Seen, and without a figure: drawing now spares the first step of a slider the wait."""
+        return bool(self._view_count) and self._animation is None
+
+    def _looked_at(self, _change: object) -> None:
+        self._let_go_unless_seen()
+        if self._view_count:
+            self._paint()
+
+    def _let_go_unless_seen(self) -> None:
         if not self._view_count:
             self._animation = None
 
-    def _looked_at(self, _change: object) -> None:
-        if self._view_count:
-            self._paint()
-        else:
-            self._animation = None
-
     def _fail(self, error: Exception) -> None:
-        self._pending = None
+        self._state = self._painted
         reason = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
         self._say(f"Cannot show this: {reason}")
 

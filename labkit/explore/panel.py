@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,28 +12,34 @@ import traitlets
 
 from labkit.errors import LabError
 from labkit.hardware import Hardware
-from labkit.units import KIB
+from labkit.units import KIB, format_bytes, format_count, format_rate
 
 CUSTOM = "custom"
 
 
+# The E24 series of preferred numbers (IEC 60063): steps of about 10 %, with two digits to read out.
+_E24 = (10, 11, 12, 13, 15, 16, 18, 20, 22, 24, 27, 30, 33, 36, 39, 43, 47, 51, 56, 62, 68, 75, 82, 91)
+
+
 class _Slider(NamedTuple):
-    """A logarithmic slider over a field of Hardware: from base**low to base**high, counted in ``unit``."""
+    """A logarithmic slider over one field of Hardware: its stops, and how a stop is written."""
 
     label: str
     field: str
     unit: float
-    base: float
-    low: float
-    high: float
-    step: float
-    readout: str
+    stops: tuple[float, ...]
+    write: Callable[[Any], str]
 
 
+def _decades(low: int, high: int) -> tuple[float, ...]:
+    return tuple(digits * 10.0 ** (exponent - 1) for exponent in range(low, high) for digits in _E24)
+
+
+_QUARTERS = tuple(2**power * quarter // 4 for power in range(13, 27) for quarter in (4, 5, 6, 7))
 _SLIDERS = {
-    "sram_kib": _Slider("SRAM, KiB", "sram_bytes", KIB, 2, 3, 17, 0.25, ",.0f"),
-    "bandwidth_gb_s": _Slider("DRAM, GB/s", "dram_bytes_per_s", 1e9, 10, -1, 4, 0.05, ",.2f"),
-    "peak_gflop_s": _Slider("peak, GFLOP/s", "peak_flops_per_s", 1e9, 10, 0, 6, 0.05, ",.0f"),
+    "sram_kib": _Slider("SRAM", "sram_bytes", KIB, _QUARTERS, format_bytes),
+    "bandwidth_gb_s": _Slider("DRAM", "dram_bytes_per_s", 1e9, _decades(8, 13), lambda rate: format_rate(rate, "B/s")),
+    "peak_gflop_s": _Slider("peak FLOP/s", "peak_flops_per_s", 1e9, _decades(9, 15), format_count),
 }
 
 
@@ -56,27 +63,26 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
     """A choice of presets and a slider for SRAM, bandwidth and peak, all on logarithmic scales.
 
     A preset moves every slider; a slider makes a new Hardware with one field replaced and the rest kept exactly.
-    ``set(preset="dsp")`` or ``set(sram_kib=64)`` moves a control from code, as a hand would.
+    ``set(preset="dsp")`` or ``set(sram_kib=64)`` does from code what a hand would. A slider has stops, not a
+    continuous range (the browser would round the machine to its own grid); a value between two becomes a stop.
     """
 
     def __init__(self, state: HardwareState) -> None:
         self.state = state
         self._following = False
-        wide = ipywidgets.Layout(width="330px")
-        style = {"description_width": "105px"}
+        layout, style = ipywidgets.Layout(width="280px"), {"description_width": "initial"}
         self.controls: dict[str, Any] = {
             "preset": ipywidgets.Dropdown(
-                options=[*Hardware.presets(), CUSTOM], description="machine", layout=wide, style=style
+                options=[*Hardware.presets(), CUSTOM], description="machine", layout=layout, style=style
             )
         }
         for name, slider in _SLIDERS.items():
-            self.controls[name] = ipywidgets.FloatLogSlider(
-                base=slider.base, min=slider.low, max=slider.high, step=slider.step, description=slider.label,
-                readout_format=slider.readout, layout=wide, style=style,
-            )  # fmt: skip
+            self.controls[name] = ipywidgets.SelectionSlider(
+                options=_options(slider), description=slider.label, layout=layout, style=style
+            )
         self._status = ipywidgets.HTML()
-        row = ipywidgets.Layout(flex_flow="row wrap")
-        super().__init__([ipywidgets.HBox(list(self.controls.values()), layout=row), self._status])
+        row = ipywidgets.HBox(list(self.controls.values()), layout=ipywidgets.Layout(flex_flow="row wrap"))
+        super().__init__([row, self._status])
         self.controls["preset"].observe(self._choose, "value")
         for name in _SLIDERS:
             self.controls[name].observe(self._slide, "value")
@@ -89,14 +95,16 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
         return self.state.hardware.summary()
 
     def set(self, **values: Any) -> HardwarePanel:
-        """Move controls by name; LabError for a name that is none, or a value out of its range."""
+        """Move controls by name; LabError for a name that is none, or a value that makes no machine."""
         for name, value in values.items():
-            if name not in self.controls:
+            if name == "preset":
+                self.state.hardware = Hardware.preset(value)
+            elif name not in _SLIDERS:
                 raise LabError(f"no control {name!r}; there are: {', '.join(self.controls)}")
-            try:
-                self.controls[name].value = value
-            except traitlets.TraitError as error:
-                raise LabError(f"{name} cannot be {value!r}: {error}") from None
+            elif not isinstance(value, int | float):
+                raise LabError(f"{name} is {value!r}, it must be a number")
+            else:
+                self._replace(_SLIDERS[name], value * _SLIDERS[name].unit)
         return self
 
     def _choose(self, change: Any) -> None:
@@ -104,11 +112,12 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
             self.state.hardware = Hardware.preset(change.new)
 
     def _slide(self, change: Any) -> None:
-        if self._following:
-            return
-        slider = next(_SLIDERS[name] for name in _SLIDERS if self.controls[name] is change.owner)
-        value = change.new * slider.unit
-        changed = {slider.field: round(value) if slider.field == "sram_bytes" else value}
+        if not self._following:
+            slider = next(_SLIDERS[name] for name in _SLIDERS if self.controls[name] is change.owner)
+            self._replace(slider, change.new)
+
+    def _replace(self, slider: _Slider, value: float) -> None:
+        changed: dict[str, Any] = {slider.field: round(value) if slider.field == "sram_bytes" else float(value)}
         self.state.hardware = replace(self.state.hardware, name=CUSTOM, **changed)
 
     def _follow(self, _change: object = None) -> None:
@@ -119,8 +128,10 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
             known = hardware.name in Hardware.presets() and hardware == Hardware.preset(hardware.name)
             self.controls["preset"].value = hardware.name if known else CUSTOM
             for name, slider in _SLIDERS.items():
-                value = getattr(hardware, slider.field) / slider.unit
-                self.controls[name].value = min(max(value, slider.base**slider.low), slider.base**slider.high)
+                control, value = self.controls[name], getattr(hardware, slider.field)
+                if value not in {stop for _, stop in control.options}:
+                    control.options = _options(slider, value)
+                control.value = value
         finally:
             self._following = False
         self._status.value = f'<div role="status">{html.escape(self.text)}</div>'
@@ -131,6 +142,12 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
         return {**bundle, "text/plain": self.text}
+
+
+def _options(slider: _Slider, *more: float) -> list[tuple[str, float]]:
+    """The stops, with those of the presets and ``more``, each with its size and unit in words."""
+    known = (getattr(Hardware.preset(name), slider.field) for name in Hardware.presets())
+    return [(slider.write(stop), stop) for stop in sorted({*slider.stops, *known, *more})]
 
 
 def show(state: HardwareState | None = None) -> HardwarePanel:

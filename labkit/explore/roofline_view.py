@@ -45,7 +45,7 @@ class RooflineView(LiveFigure[RooflineState, _Parts]):
     """The plot of ``points`` on the hardware of ``state``; set ``points`` to show others."""
 
     def __init__(self, points: Sequence[Point], state: HardwareState) -> None:
-        self._points, self._state = tuple(points), state
+        self._points, self._panel = tuple(points), state
         super().__init__(self._data, _draw, _move, follows=[(state, "hardware")])
 
     @property
@@ -58,7 +58,7 @@ class RooflineView(LiveFigure[RooflineState, _Parts]):
         self.refresh()
 
     def _data(self) -> RooflineState:
-        return roofline.data(self._points, self._state.hardware)
+        return roofline.data(self._points, self._panel.hardware)
 
 
 def _draw(figure: Figure, state: RooflineState) -> _Parts:

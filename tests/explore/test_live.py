@@ -95,7 +95,9 @@ def test_an_unseen_view_says_every_value_and_draws_only_the_last(monkeypatch: py
         knob.dot = Dot(x)
         assert view.text == f"x is {x} < 10.0"
     assert drawn == []
+    assert view._animation is None
     view._view_count = 1  # a browser shows it
+    assert view._animation is not None, "ready for the first step of a slider"
     assert drawn == [4.0]
     knob.dot = Dot(6.0)
     assert drawn == [4.0, 6.0]
