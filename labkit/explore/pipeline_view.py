@@ -14,7 +14,7 @@ from labkit.explore.pipeline import PipelineState
 from labkit.graph import Graph
 from labkit.passes.pipeline import PASSES
 
-_CELL = "padding:2px 12px;text-align:right;white-space:nowrap"
+_CELL = "padding:1px 12px;line-height:1.4;white-space:nowrap"
 
 
 class PipelineView(ipywidgets.VBox):  # type: ignore[misc]
@@ -32,6 +32,7 @@ class PipelineView(ipywidgets.VBox):  # type: ignore[misc]
         self.plot = roofline.show(self.state.points, machine)
         switches = ipywidgets.HBox(list(self.controls.values()), layout=ipywidgets.Layout(flex_flow="row wrap"))
         super().__init__([switches, self._status, self._table, self.plot])
+        self.add_class("labkit-pipeline")
         for control in self.controls.values():
             control.observe(self._refresh, "value")
         machine.observe(self._refresh, "hardware")
@@ -79,8 +80,9 @@ class PipelineView(ipywidgets.VBox):  # type: ignore[misc]
 
 
 def _table(rows: tuple[tuple[str, ...], ...]) -> str:
-    head = "".join(f'<th scope="col" style="{_CELL}">{html.escape(cell)}</th>' for cell in rows[0])
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{html.escape(cell)}</td>' for cell in row) + "</tr>" for row in rows[1:]
-    )
-    return f'<table style="font-size:14px"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    head, *body = ("<tr>" + "".join(_cell(*numbered) for numbered in enumerate(row)) + "</tr>" for row in rows)
+    return f'<table style="font-size:14px"><thead>{head}</thead><tbody>{"".join(body)}</tbody></table>'
+
+
+def _cell(column: int, text: str) -> str:
+    return f'<td style="{_CELL};text-align:{"right" if column else "left"}">{html.escape(text)}</td>'
