@@ -42,7 +42,7 @@ def parse(path: Path) -> Any:
 
 
 def to_source(notebook: Any, path: Path) -> str:
-    """The percent-format text of a notebook, for a source at ``path``: the inverse of ``parse``, in the house's style."""
+    """The percent-format text of a notebook, for a source at ``path``: the inverse of ``parse``, in house style."""
     for cell in notebook.cells:
         kept = {key: cell.metadata[key] for key in _KEPT if key in cell.metadata}
         if "nbgrader" in kept:

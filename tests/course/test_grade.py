@@ -159,7 +159,7 @@ def test_a_reply_without_the_token_earns_nothing(tmp_path: Path) -> None:
 
 
 def test_a_process_that_ends_between_two_units_earns_nothing(tmp_path: Path) -> None:
-    cell = "import json, os\nreal = json.dumps\njson.dumps = lambda d: os._exit(0) if d['event'] == 'start' else old(d)"
+    cell = "import json, os\nold = json.dumps\njson.dumps = lambda d: os._exit(0) if d['event'] == 'start' else old(d)"
     graded = grade_notebook(submit(tmp_path, BOTH, cell))
     assert points(graded) == [0, 0]
     assert messages(graded) == "90.1 was not reached.\n90.2 was not reached."
