@@ -27,6 +27,7 @@ class _Buffer:
     data: Array
     nbytes: int  # room taken: more than data.nbytes when there are several slots
     tensor: str
+    slots: int
 
 
 class Scratchpad:
@@ -91,9 +92,23 @@ class Scratchpad:
         self.ledger.record(self._node, tensor or name, "read", tile.nbytes)
         return data
 
-    def alloc(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+    def slide(self, name: str, tile: Array, axis: int, held: tuple[Array, Array]) -> Array:
+        """Move a loaded window on along one axis: what it holds already stays on chip, only the rest is read.
+
+        ``held`` are indices along ``axis`` of what is kept: where it lies in the old buffer, and where in ``tile``.
+        """
+        old = self._buffer(name, "slide")
+        kept = np.take(old.data, held[0], axis)
+        self.free(name)
+        data = self._take(name, tile.shape, tile.dtype, old.tensor, old.slots)
+        data[...] = tile
+        np.moveaxis(data, axis, 0)[held[1]] = np.moveaxis(kept, axis, 0)
+        self.ledger.record(self._node, old.tensor, "read", tile.nbytes - kept.nbytes)
+        return data
+
+    def alloc(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, *, slots: int = 1) -> Array:
         """A new buffer of zeros, for an accumulator: it takes room and moves no bytes."""
-        data = self._take(name, shape, np.dtype(dtype), name, 1)
+        data = self._take(name, shape, np.dtype(dtype), name, slots)
         data[...] = 0
         return data
 
@@ -156,7 +171,7 @@ class Scratchpad:
                 f"resident: {self._inventory()}"
             )
         data: Array = np.empty(shape, dtype)
-        self._buffers[name] = _Buffer(data, nbytes, tensor)
+        self._buffers[name] = _Buffer(data, nbytes, tensor, slots)
         self.high_water_bytes = max(self.high_water_bytes, self.used_bytes)
         return data
 

@@ -1,0 +1,162 @@
+"""Tensor problems as a tiling compiler sees them: named loops, and operands whose axes are affine in those loops.
+
+From this one description follow the FLOPs, the compulsory bytes, the working set of a tile, the traffic of a loop nest
+and the kernel itself; nothing about matmul or convolution is written twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil, prod
+from typing import Any
+
+from labkit.access import Axis, Operand
+from labkit.errors import LabError
+
+LARGEST = 2**63 - 1  # an extent of an array is a signed 64-bit number, in NumPy and in ONNX
+
+# What each operand type is added up in: half precision in single, 8-bit integers in 32 bits.
+ACCUMULATORS = {"float64": "float64", "float32": "float32", "float16": "float32", "int8": "int32"}
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Loops with their extents, in the order of the obvious program; input operands; one output that products of
+    input elements are added up into. ``reuse`` is the most products of one output that share an input element."""
+
+    name: str
+    loops: Mapping[str, int]
+    inputs: tuple[Operand, ...]
+    output: Operand
+    reuse: int = field(default=1, kw_only=True)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return (*self.inputs, self.output)
+
+    @property
+    def reductions(self) -> tuple[str, ...]:
+        """The loops that add up into one output element."""
+        return tuple(loop for loop in self.loops if loop not in self.output.loops)
+
+    @property
+    def flops(self) -> int:
+        """A multiplication and an addition for each point of the loops; those on padding are counted too."""
+        return 2 * prod(self.loops.values())
+
+    @cached_property
+    def compulsory_bytes(self) -> int:
+        """What any schedule moves even with unlimited SRAM: each used input element read once, the output written."""
+        whole = {loop: range(extent) for loop, extent in self.loops.items()}
+        return sum(operand.tile_bytes(whole) for operand in self.operands)
+
+
+def matmul(m: int, n: int, k: int, dtype: str = "float32") -> Problem:
+    """The product C[m,n] = A[m,k] · B[k,n]; C holds accumulators (float32 for float16, int32 for int8).
+
+    Raises LabError for a size that is not a positive whole number, or a type without accumulator.
+
+    >>> matmul(1024, 1024, 1024).flops, matmul(1024, 1024, 1024).compulsory_bytes
+    (2147483648, 12582912)
+    """
+    sizes = {"m": m, "n": n, "k": k}
+    _check("matmul", sizes)
+    accumulator = accumulator_of(dtype)
+
+    def operand(name: str, loops: str, kind: str) -> Operand:
+        return Operand(name, tuple(Axis(((loop, 1),), sizes[loop]) for loop in loops), kind)
+
+    return Problem(
+        f"matmul {m}×{n}×{k}",
+        sizes,
+        (operand("A", "mk", dtype), operand("B", "kn", dtype)),
+        operand("C", "mn", accumulator),
+    )
+
+
+@dataclass(frozen=True)
+class ConvShape:
+    """A 2-D convolution: batch n, channels c, image h×w, ``filters`` output channels, a kernel, and its placement.
+
+    ``pads`` are (top, left, bottom, right). Raises LabError for sizes that are not positive whole numbers, channels
+    that groups do not divide, and a kernel that does not fit.
+
+    >>> ConvShape(1, 64, 56, 56, 64, (3, 3), pads=(1, 1, 1, 1)).output_size
+    (56, 56)
+    """
+
+    n: int
+    c: int
+    h: int
+    w: int
+    filters: int
+    kernel: tuple[int, int]
+    strides: tuple[int, int] = (1, 1)
+    dilations: tuple[int, int] = (1, 1)
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    groups: int = 1
+
+    def __post_init__(self) -> None:
+        pairs = {
+            f"{name}[{i}]": v for name in ("kernel", "strides", "dilations") for i, v in enumerate(getattr(self, name))
+        }
+        names = ("n", "c", "h", "w", "filters", "groups")
+        _check("conv", {**{name: getattr(self, name) for name in names}, **pairs})
+        if min(self.pads) < 0:
+            raise LabError(f"conv: pads are {self.pads}, they cannot be negative")
+        if self.c % self.groups or self.filters % self.groups:
+            raise LabError(f"conv: {self.groups} groups must divide {self.c} channels and {self.filters} filters")
+        if min(self.output_size) < 1:
+            raise LabError(
+                f"conv: a kernel of {self.kernel} does not fit an image of {self.h}×{self.w}, pads {self.pads}"
+            )
+
+    @property
+    def output_size(self) -> tuple[int, int]:
+        """Rows and columns of the output."""
+        top, left, bottom, right = self.pads
+        reach = [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilations, strict=True)]
+        room = (self.h + top + bottom - reach[0], self.w + left + right - reach[1])
+        return room[0] // self.strides[0] + 1, room[1] // self.strides[1] + 1
+
+
+def conv(shape: ConvShape, layout: str = "NCHW", dtype: str = "float32") -> Problem:
+    """A 2-D convolution X * W → Y over loops n, g (group), f (filter of it), c (channel of it), p, q (output row and
+    column), r, s (kernel row and column). ``layout`` is the memory order of X and Y: NCHW or NHWC; W is filters first.
+
+    Input position of row p, tap r: p·stride + r·dilation − pad. An element whose every tap falls on padding, or that a
+    stride skips, is never moved: the halo is exact.
+    """
+    if layout not in _CONV_AXES:
+        raise LabError(f"conv: layout {layout!r}; choose one of {', '.join(_CONV_AXES)}")
+    accumulator = accumulator_of(dtype)
+    (p, q), (r, s), g = shape.output_size, shape.kernel, shape.groups
+    loops = {"n": shape.n, "g": g, "f": shape.filters // g, "c": shape.c // g, "p": p, "q": q, "r": r, "s": s}
+    plain = {loop: Axis(((loop, 1),), extent) for loop, extent in loops.items()}
+    rows = Axis((("p", shape.strides[0]), ("r", shape.dilations[0])), shape.h, -shape.pads[0])
+    columns = Axis((("q", shape.strides[1]), ("s", shape.dilations[1])), shape.w, -shape.pads[1])
+    order = _CONV_AXES[layout]
+    x = Operand("X", tuple({**plain, "p": rows, "q": columns, "k": plain["c"]}[axis] for axis in order), dtype)
+    w = Operand("W", tuple(plain[axis] for axis in "gfcrs"), dtype)
+    y = Operand("Y", tuple({**plain, "k": plain["f"]}[axis] for axis in order), accumulator)
+    reuse = ceil(r / shape.strides[0]) * ceil(s / shape.strides[1])
+    return Problem(f"conv {shape.filters}×{shape.c}×{r}×{s} on {shape.h}×{shape.w}", loops, (x, w), y, reuse=reuse)
+
+
+# The axes of X and Y in memory; "k" is the channel within a group.
+_CONV_AXES = {"NCHW": "ngkpq", "NHWC": "npqgk"}
+
+
+def accumulator_of(dtype: str) -> str:
+    """The type in which products of a type are added up."""
+    if dtype not in ACCUMULATORS:
+        raise LabError(f"no accumulator for {dtype!r}; there are: {', '.join(ACCUMULATORS)}")
+    return ACCUMULATORS[dtype]
+
+
+def _check(what: str, sizes: Mapping[str, Any]) -> None:
+    for name, value in sizes.items():
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= LARGEST:
+            raise LabError(f"{what}: {name} is {value!r:.40}: it must be a whole number from 1 to {LARGEST:,}")
