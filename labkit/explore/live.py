@@ -22,6 +22,7 @@ from PIL import Image
 from traitlets import HasTraits
 
 from labkit.errors import LabError
+from labkit.explore.turns import in_turn
 
 DPI = 100
 
@@ -115,11 +116,13 @@ class LiveFigure(ipywidgets.VBox, Generic[State, Parts]):  # type: ignore[misc]
         self.refresh()
 
     @property
+    @in_turn
     def png(self) -> bytes:
         """The picture as a PNG file, drawn now if it was not yet."""
         self._paint()
         return bytes(self._image.value)
 
+    @in_turn
     def refresh(self, _change: object = None) -> None:
         """Show the present state; the picture only while somebody looks."""
         try:
@@ -130,6 +133,7 @@ class LiveFigure(ipywidgets.VBox, Generic[State, Parts]):  # type: ignore[misc]
         if self._view_count:
             self._paint()
 
+    @in_turn
     def close(self) -> None:
         """End the view: it follows nothing any more."""
         while self._follows:
@@ -154,6 +158,7 @@ class LiveFigure(ipywidgets.VBox, Generic[State, Parts]):  # type: ignore[misc]
         """Seen, and without a figure: drawing now spares the first step of a slider the wait."""
         return bool(self._view_count) and self._animation is None
 
+    @in_turn
     def _looked_at(self, _change: object) -> None:
         self._let_go_unless_seen()
         if self._view_count:

@@ -11,6 +11,7 @@ import ipywidgets
 import traitlets
 
 from labkit.errors import LabError
+from labkit.explore.turns import in_turn
 from labkit.hardware import Hardware
 from labkit.units import KIB, format_bytes, format_count, format_rate
 
@@ -70,7 +71,7 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
     def __init__(self, state: HardwareState) -> None:
         self.state = state
         self._following = False
-        layout, style = ipywidgets.Layout(width="280px"), {"description_width": "initial"}
+        layout, style = ipywidgets.Layout(width="268px"), {"description_width": "initial"}
         self.controls: dict[str, Any] = {
             "preset": ipywidgets.Dropdown(
                 options=[*Hardware.presets(), CUSTOM], description="machine", layout=layout, style=style
@@ -81,7 +82,9 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
                 options=_options(slider), description=slider.label, layout=layout, style=style
             )
         self._status = ipywidgets.HTML()
-        row = ipywidgets.HBox(list(self.controls.values()), layout=ipywidgets.Layout(flex_flow="row wrap"))
+        row = ipywidgets.HBox(
+            list(self.controls.values()), layout=ipywidgets.Layout(flex_flow="row wrap", grid_gap="0 16px")
+        )
         super().__init__([row, self._status])
         self.controls["preset"].observe(self._choose, "value")
         for name in _SLIDERS:
@@ -94,6 +97,7 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
         """The machine in one line."""
         return self.state.hardware.summary()
 
+    @in_turn
     def set(self, **values: Any) -> HardwarePanel:
         """Move controls by name; LabError for a name that is none, or a value that makes no machine."""
         for name, value in values.items():
@@ -107,10 +111,12 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
                 self._replace(_SLIDERS[name], value * _SLIDERS[name].unit)
         return self
 
+    @in_turn
     def _choose(self, change: Any) -> None:
         if not self._following and change.new != CUSTOM:
             self.state.hardware = Hardware.preset(change.new)
 
+    @in_turn
     def _slide(self, change: Any) -> None:
         if not self._following:
             slider = next(_SLIDERS[name] for name in _SLIDERS if self.controls[name] is change.owner)
@@ -120,6 +126,7 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
         changed: dict[str, Any] = {slider.field: round(value) if slider.field == "sram_bytes" else float(value)}
         self.state.hardware = replace(self.state.hardware, name=CUSTOM, **changed)
 
+    @in_turn
     def _follow(self, _change: object = None) -> None:
         """Move all controls to the machine, without taking their moves for a hand's."""
         hardware = self.state.hardware

@@ -117,12 +117,12 @@ def show(points: Sequence[Point], state: HardwareState | None = None) -> Rooflin
 
 
 def format_intensity(intensity: float) -> str:
-    """Three digits and no exponent.
+    """Three digits, and no exponent where there is room for the number.
 
-    >>> [format_intensity(x) for x in (0.0833, 2.5, 30.118, 273.07, 12345.6)]
-    ['0.0833', '2.5', '30.1', '273', '12,346']
+    >>> [format_intensity(x) for x in (0.0833, 2.5, 30.118, 273.07, 12345.6, 1e8)]
+    ['0.0833', '2.5', '30.1', '273', '12,346', '1e+08']
     """
-    return f"{intensity:,.0f}" if intensity >= 100 else f"{intensity:.3g}"
+    return f"{intensity:,.0f}" if 100 <= intensity < 1e5 else f"{intensity:.3g}"
 
 
 def spread(wanted: Sequence[float], gap: float) -> tuple[float, ...]:

@@ -2,6 +2,7 @@
 
 import gc
 import io
+import threading
 import weakref
 from dataclasses import dataclass
 
@@ -144,6 +145,32 @@ def test_a_closed_view_follows_nothing_and_can_be_closed_twice() -> None:
 
 def test_the_text_is_a_live_region_for_screen_readers() -> None:
     assert 'role="status"' in view_of(Knob())._status.value
+
+
+def test_two_threads_never_draw_at_once_and_the_last_value_wins() -> None:
+    """JupyterLab runs callbacks of widgets beside the cells: the first step waits, in vain, to see the second begin."""
+    knob, steps = Knob(), []
+    second = threading.Event()
+
+    def slow_move(line: Line2D, dot: Dot) -> None:
+        steps.append(f"begin {dot.x}")
+        if dot.x == 2.0:
+            threading.Thread(target=setattr, args=(knob, "dot", Dot(3.0))).start()
+            second.wait(0.5)
+        elif dot.x == 3.0:
+            second.set()
+        move(line, dot)
+        steps.append(f"end {dot.x}")
+
+    view = LiveFigure(lambda: knob.dot, draw, slow_move, (3, 2), follows=[(knob, "dot")])
+    view._view_count = 1
+    steps.clear()
+    knob.dot = Dot(2.0)
+    assert second.wait(60)
+    last = view.png
+    assert steps == ["begin 2.0", "end 2.0", "begin 3.0", "end 3.0"]
+    assert view.text == "x is 3.0 < 10.0"
+    assert np.array_equal(pixels(last), pixels(Animation(draw, move, (3, 2)).png(Dot(3.0))))
 
 
 def test_fifty_views_leave_no_figure_behind(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,10 @@ from labkit.hardware import Hardware
 
 @pytest.mark.parametrize("name", Hardware.presets())
 def test_a_preset_moves_every_slider_and_gives_exactly_that_machine(name: str) -> None:
-    shown = panel.show().set(preset=name)
+    shown = panel.show()
+    stops = {key: control.options for key, control in shown.controls.items()}
+    shown.set(preset=name)
+    assert {key: control.options for key, control in shown.controls.items()} == stops
     machine = Hardware.preset(name)
     assert shown.state.hardware == machine
     assert shown.controls["sram_kib"].value == machine.sram_bytes
