@@ -54,8 +54,9 @@ class RooflineView(LiveFigure[RooflineState, _Parts]):
 
     @points.setter
     def points(self, points: Sequence[Point]) -> None:
-        self._points = tuple(points)
-        self.refresh()
+        if tuple(points) != self._points:
+            self._points = tuple(points)
+            self.refresh()
 
     def _data(self) -> RooflineState:
         return roofline.data(self._points, self._panel.hardware)

@@ -90,6 +90,14 @@ def test_other_points_can_be_set_and_wrong_ones_are_a_sentence() -> None:
     assert view.text.startswith("Cannot show this: point 'reshape' has 0 FLOP")
 
 
+def test_the_same_points_set_again_are_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    view = roofline.show(POINTS)
+    view._view_count = 1
+    monkeypatch.setattr(view, "_animation", None)  # whatever draws now makes a new one
+    view.points = list(POINTS)
+    assert view._animation is None
+
+
 def test_a_closed_view_no_longer_follows() -> None:
     state = HardwareState()
     view = roofline.show(POINTS, state)
@@ -103,8 +111,8 @@ def test_a_long_way_by_slider_ends_in_the_picture_of_a_fresh_view() -> None:
     shown = panel.show()
     walked = roofline.show(POINTS, shown.state)
     walked._view_count = 1
-    for bandwidth in (4, 40, 400, 4000):
-        shown.set(bandwidth_gb_s=bandwidth)
+    for peak in (100, 20_000, 3, 40):
+        shown.set(peak_gflop_s=peak, bandwidth_gb_s=peak / 3)
     assert walked.png == roofline.show(POINTS, shown.state).png
 
 
