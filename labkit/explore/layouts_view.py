@@ -11,6 +11,7 @@ import traitlets
 
 from labkit.errors import LabError
 from labkit.explore import layouts
+from labkit.explore.turns import in_turn
 from labkit.memory.lines import WALKS
 
 _HERE = Path(__file__).parent
@@ -44,6 +45,7 @@ class LayoutExplorer(ipywidgets.VBox):  # type: ignore[misc]
             control.observe(self._refresh, "value")
         self._refresh()
 
+    @in_turn
     def set(self, **values: Any) -> LayoutExplorer:
         """Move controls by name, as a hand would: the view follows. LabError for a name that is none."""
         for name, value in values.items():
@@ -52,6 +54,7 @@ class LayoutExplorer(ipywidgets.VBox):  # type: ignore[misc]
             self.controls[name].value = value
         return self
 
+    @in_turn
     def _refresh(self, _change: object = None) -> None:
         """Draw the state the controls describe; whatever goes wrong becomes a sentence in the view."""
         value = {name: control.value for name, control in self.controls.items()}

@@ -11,6 +11,7 @@ from labkit.errors import LabError
 from labkit.explore import pipeline, roofline
 from labkit.explore.panel import HardwareState
 from labkit.explore.pipeline import PipelineState
+from labkit.explore.turns import in_turn
 from labkit.graph import Graph
 from labkit.passes.pipeline import PASSES
 
@@ -43,6 +44,7 @@ class PipelineView(ipywidgets.VBox):  # type: ignore[misc]
         """What the view shows, in words and as a table."""
         return f"{self.state.sentence}\n\n{self.state.report.table()}"
 
+    @in_turn
     def set(self, **switches: bool) -> PipelineView:
         """Move switches by name, with an underscore for the hyphen of "no-ops"; LabError for a name that is none."""
         for name, value in switches.items():
@@ -59,6 +61,7 @@ class PipelineView(ipywidgets.VBox):  # type: ignore[misc]
             self._seen[chosen] = pipeline.data(self._graph, chosen, hardware)
         return PipelineState(chosen, self._seen[chosen].report.on(hardware))
 
+    @in_turn
     def _refresh(self, _change: object = None) -> None:
         try:
             self.state = self._data()
