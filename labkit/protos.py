@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,24 @@ def _attribute(node: Node, name: str, value: Any, from_graph: Callable[[Graph], 
         if isinstance(value[0], np.ndarray):
             return helper.make_attribute(name, list(map(to_tensor, value)))
     return helper.make_attribute(name, value)
+
+
+def _no_graph(proto: GraphProto) -> Graph:
+    raise GraphError(f"graph {proto.name!r} as a default: no operator has one")
+
+
+@cache
+def default_attributes(op: str, opset: int) -> Mapping[str, Any]:
+    """What ONNX takes for the attributes of one of its own operators where a node does not say."""
+    if not onnx.defs.has(op, opset):
+        return {}
+    declared = onnx.defs.get_schema(op, opset).attributes
+    defaults = {name: attribute.default_value for name, attribute in declared.items()}
+    return {
+        name: to_attribute(proto, _no_graph)
+        for name, proto in defaults.items()
+        if proto.type != AttributeProto.UNDEFINED
+    }
 
 
 def _declared_type(node: Node, name: str) -> int:

@@ -1,71 +1,136 @@
-"""Affine algebra: a BatchNormalization behind a Conv is absorbed by its weights (spec §5.2).
+"""Affine algebra (spec §5.2): what only scales and shifts channels is absorbed by weights next to it.
 
-BN(W·x + b) = s·(W·x + b − μ) + β with s = γ/√(σ² + ε), which is a Conv with weights s·W and bias s·(b − μ) + β.
-This is algebra, not constant folding: the Conv still depends on the input.
+BN(W·x + b) = s·(W·x + b − μ) + β with s = γ/√(σ² + ε), which is a Conv with weights s·W and bias s·(b − μ) + β; a Mul
+or an Add of one constant a channel is the same with fewer terms. This is algebra, not constant folding: the Conv still
+depends on the input.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from labkit.graph import Array, Node, TensorType, Value
+from labkit.graph import Array, Node, Shape, Value
 from labkit.passes.rewriting import Refusal, Rewrite, Sweep, View
+from labkit.passes.weights import ABSORBERS, Affine, absorb_before
+
+_ARITHMETIC = {"Mul", "Div", "Add", "Sub", "Sum"}
+_FLOATS = {"float16", "float32", "float64", "bfloat16"}
 
 
-def batch_norm_into_conv(view: View, node: Node) -> Rewrite | Refusal | None:
-    """Conv → BatchNormalization becomes one Conv. Weights are copied, so a Conv that shares them keeps its own."""
-    conv = view.producer(node.inputs[0])
-    if conv is None or conv.op != "Conv" or conv.domain:
+@dataclass(frozen=True)
+class _Found:
+    """A node that is affine in ``x``."""
+
+    x: Value
+    affine: Affine
+
+
+def into_producer(view: View, node: Node) -> Rewrite | Refusal | None:
+    """Conv, ConvTranspose, Gemm, MatMul or BatchNormalization → affine becomes one node of the first kind.
+
+    Weights are copied, so a node that shares them keeps its own.
+    """
+    for x in dict.fromkeys(value for value in node.inputs if value):
+        producer = view.producer(x)
+        absorber = ABSORBERS.get(producer.op) if producer and not producer.domain else None
+        if producer is None or absorber is None:
+            continue
+        axis = absorber.channel_axis(producer)
+        found = None if axis is None else _affine(view, node, x, axis)
+        if isinstance(found, Refusal):
+            return found
+        if found is None:
+            continue
+        return _second_reader(view, producer) or absorber.absorb(view, producer, found.affine, node)
+    return None
+
+
+def into_conv_behind(view: View, conv: Node) -> Rewrite | Refusal | None:
+    """affine → Conv becomes one Conv, when no padding stands between them: padding is not scaled or shifted."""
+    x = conv.inputs[0]
+    node = view.producer(x)
+    if x is None or node is None or node.domain or node.op not in {"BatchNormalization", *_ARITHMETIC}:
         return None
-    if training := _training_mode(view, node):
-        return training
-    if view.readers(conv.output) > 1:
-        return Refusal("second reader", f"the Conv's result {conv.output.name!r} is also read elsewhere, unscaled")
-    values = (*conv.inputs[1:], *node.inputs[1:])
-    if missing := [value for value in values if value is not None and view.constant(value) is None]:
-        return Refusal("constant", f"{missing[0].name!r} can change between calls")
-    weight, bias = view.constant(conv.inputs[1]), view.constant(conv.inputs[2]) if len(conv.inputs) > 2 else None
-    scale, shift = _scale_and_shift(view, node)
-    if weight is None or len(scale) != len(weight):
-        return Refusal("channels", f"{len(scale)} statistics for the Conv's output channels")
+    source = next((value for value in node.inputs if value and view.constant(value) is None), None)
+    found = None if source is None else _affine(view, node, source, 1)
+    if found is None or isinstance(found, Refusal):
+        return found if isinstance(found, Refusal) and node.op == "BatchNormalization" else None
+    return _second_reader(view, node) or absorb_before(view, node, found.x, found.affine, conv)
+
+
+def _second_reader(view: View, producer: Node) -> Refusal | None:
+    if view.readers(producer.output) <= 1:
+        return None
+    return Refusal("second reader", f"{producer.output.name!r} is also read elsewhere, as it was before")
+
+
+def _affine(view: View, node: Node, x: Value, axis: int) -> _Found | Refusal | None:
+    """The node as scale and shift along one axis of x, or why it cannot be, or None where it is no such node."""
+    if x.dtype not in _FLOATS:
+        return None
+    if node.op == "BatchNormalization":
+        return _batch_norm(view, node, x, axis)
+    if node.op not in _ARITHMETIC or len(node.inputs) != 2 or node.inputs[0] == node.inputs[1]:
+        return None
+    first = node.inputs[0] == x
+    other = node.inputs[1 if first else 0]
+    array = view.constant(other)
+    if array is None or x.shape is None:
+        return None
+    channel = _per_channel(array, x.shape, axis)
+    if channel is None or x.shape != node.output.shape:
+        return Refusal(
+            "per channel", f"a constant of shape {array.shape} is not one value for each channel of axis {axis}"
+        )
+    one, zero = np.ones_like(channel), np.zeros_like(channel)
     with np.errstate(all="ignore"):
-        factor = scale.reshape(-1, *(1,) * (weight.ndim - 1))
-        new_weight = (weight * factor).astype(weight.dtype)
-        new_bias = (shift if bias is None else bias * scale + shift).astype(weight.dtype)
-    if not (np.isfinite(new_weight).all() and np.isfinite(new_bias).all()):
-        return Refusal("finite", "the scaled weights would hold NaN or infinity")
-    return _conv(view, conv, node, new_weight, new_bias)
+        match node.op, first:
+            case ("Mul", _):
+                return _Found(x, Affine(channel, zero))
+            case ("Div", True):
+                return _Found(x, Affine(1 / channel, zero))
+            case ("Add" | "Sum", _):
+                return _Found(x, Affine(one, channel))
+            case ("Sub", True):
+                return _Found(x, Affine(one, -channel))
+            case ("Sub", False):
+                return _Found(x, Affine(-one, channel))
+    return None  # constant / x is no multiple of x
 
 
-def _training_mode(view: View, node: Node) -> Refusal | None:
-    """ONNX BatchNormalization: an attribute since opset 14, before that the presence of further outputs."""
+def _per_channel(array: Array, shape: Shape, axis: int) -> Array | None:
+    """The constant as one value a channel (or one for all), in double precision; None when it varies otherwise."""
+    if array.ndim > len(shape) or array.size == 0:
+        return None
+    dims = (1,) * (len(shape) - array.ndim) + array.shape
+    if any(dim != 1 for place, dim in enumerate(dims) if place != axis):
+        return None
+    return np.asarray(array, dtype=np.float64).ravel()
+
+
+def _batch_norm(view: View, node: Node, x: Value, axis: int) -> _Found | Refusal | None:
+    if node.inputs[0] != x or axis != 1:
+        return None
     further = any(value is not None for value in node.outputs[1:])
     if node.attrs.get("training_mode", 0) or (view.opset < 14 and further):
         return Refusal("training mode", "it normalises by the statistics of each batch")
     if view.opset < 9 and node.attrs.get("spatial", 1) == 0:
-        return Refusal("per element", "spatial=0 keeps statistics for each position, a Conv has one weight a channel")
-    return None
-
-
-def _scale_and_shift(view: View, node: Node) -> tuple[Array, Array]:
-    """s and β − s·μ for each channel, in double precision, so that only the final rounding is left."""
-    arrays = (view.constant(value) for value in node.inputs[1:5])
+        return Refusal("per element", "spatial=0 keeps statistics for each position, not for each channel")
+    arrays = [view.constant(value) for value in node.inputs[1:5]]
+    if missing := [v for v, array in zip(node.inputs[1:5], arrays, strict=True) if v and array is None]:
+        return Refusal("constant", f"{missing[0].name!r} can change between calls")
     gamma, beta, mean, var = (np.asarray(array, dtype=np.float64) for array in arrays)
     with np.errstate(all="ignore"):
         scale = gamma / np.sqrt(var + node.attrs.get("epsilon", 1e-5))
-        return scale, beta - scale * mean
+        return _Found(x, Affine(scale, beta - scale * mean))
 
 
-def _conv(view: View, conv: Node, node: Node, weight: Array, bias: Array) -> Rewrite:
-    """The Conv with new weights, in the place and under the output name of the BatchNormalization."""
-    old = conv.inputs[1]
-    base = old.name if old else conv.output.name
-    names = view.fresh(f"{base}_folded"), view.fresh(f"{base}_folded_bias")
-    values = tuple(Value(name, TensorType.of(array)) for name, array in zip(names, (weight, bias), strict=True))
-    new = replace(conv, inputs=(conv.inputs[0], *values), outputs=(node.output,))
-    return Rewrite(nodes=(new,), constants=dict(zip(names, (weight, bias), strict=True)))
-
-
-AFFINE = Sweep("affine", {"BatchNormalization": (batch_norm_into_conv,)})
+AFFINE = Sweep(
+    "affine",
+    {
+        **dict.fromkeys(("BatchNormalization", *_ARITHMETIC), (into_producer,)),
+        "Conv": (into_conv_behind,),
+    },
+)

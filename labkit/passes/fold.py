@@ -13,7 +13,7 @@ from labkit.passes.rewriting import Refusal, Rewrite, Sweep, View
 from labkit.units import KIB, format_bytes
 
 # Operators whose result differs from run to run. (RandomNormal and RandomUniform read nothing, so they never qualify.)
-_RANDOM = {"RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
+RANDOM = {"RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli", "Dropout"}
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class FoldConstant:
         arrays = {value.name: view.constant(value) for value in node.uses()}
         if not arrays or any(array is None for array in arrays.values()):
             return None
-        if node.op in _RANDOM:
+        if node.op in RANDOM:
             return Refusal("random", "its result differs from run to run")
         if any(True for _ in node.bodies()):
             return Refusal("inner graph", "what runs inside it is not folded")

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from labkit.graph import Node
-from labkit.passes.rewriting import Rewrite, Sweep, View, forward
+import numpy as np
+
+from labkit.graph import Node, TensorType, Value
+from labkit.passes.ranges import clip_bounds, clip_node
+from labkit.passes.rewriting import Refusal, Rewrite, Sweep, View, before, forward
+from labkit.passes.slicing import spans
+
+_RESHAPES = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"}
+_SELF_INVERSE = {"Neg", "Not"}
+_IDEMPOTENT = {"Abs", "Ceil", "Floor", "Round", "Sign", "Relu"}
 
 
 def transpose_of_transpose(view: View, node: Node) -> Rewrite | None:
@@ -13,8 +22,8 @@ def transpose_of_transpose(view: View, node: Node) -> Rewrite | None:
 
     The first Transpose stays for whoever else reads it, so no reader has to be counted.
     """
-    inner = view.producer(node.inputs[0])
-    if inner is None or inner.op != "Transpose" or inner.domain or inner.inputs[0] is None:
+    inner = before(view, node, {"Transpose"})
+    if inner is None or inner.inputs[0] is None:
         return None
     x = inner.inputs[0]
     rank = x.type.rank if x.type else None
@@ -31,4 +40,169 @@ def transpose_of_transpose(view: View, node: Node) -> Rewrite | None:
     return Rewrite(nodes=(replace(node, inputs=(x,), attrs={**node.attrs, "perm": composed}),))
 
 
-MERGES = Sweep("merges", {"Transpose": (transpose_of_transpose,)})
+def reshape_of_reshape(view: View, node: Node) -> Rewrite | None:
+    """Reshape, Flatten, Squeeze and Unsqueeze in a row keep the order of elements: one Reshape to the last shape does.
+
+    The last shape has to be known but for one dim, which is written −1.
+    """
+    inner = before(view, node, _RESHAPES)
+    x = inner.inputs[0] if inner else None
+    shape = node.output.shape
+    if inner is None or x is None or shape is None:
+        return None
+    if x.shape == shape:
+        return forward(view, node, x)
+    if sum(isinstance(dim, str) for dim in shape) > 1 or 0 in shape or view.readers(inner.output) > 1:
+        return None  # a 0 in the target would copy a dim; with another reader nothing would be gained
+    target = np.array([-1 if isinstance(dim, str) else dim for dim in shape], dtype=np.int64)
+    name = view.fresh(f"{node.output.name}_shape")
+    values = (x, Value(name, TensorType.of(target)))
+    return Rewrite((Node("Reshape", values, node.outputs, {}, name=node.name),), {name: target})
+
+
+def slice_of_slice(view: View, node: Node) -> Rewrite | Refusal | None:
+    """Slice∘Slice along known axes is one Slice: starts add up, steps multiply."""
+    inner = before(view, node, {"Slice"})
+    if inner is None or inner.inputs[0] is None:
+        return None
+    first, second = spans(view, inner), spans(view, node)
+    if first is None or second is None:
+        return None
+    if view.readers(inner.output) > 1:
+        return Refusal("second reader", f"the first Slice stays for whoever else reads {inner.output.name!r}")
+    cut: dict[int, tuple[int, int, int]] = {}
+    for axis in sorted(first.keys() | second.keys()):
+        whole = inner.inputs[0].shape[axis] if inner.inputs[0].shape else "?"
+        if isinstance(whole, str):
+            return None
+        steps = range(whole)
+        for span in (found[axis] for found in (first, second) if axis in found):
+            if isinstance(span.stop, str):
+                return None
+            steps = steps[slice(span.start, span.stop if span.stop >= 0 else None, span.step)]
+        cut[axis] = (steps.start, steps.stop, steps.step)
+    return _slice(view, inner.inputs[0], node, cut)
+
+
+def _slice(view: View, x: Value, node: Node, cut: Mapping[int, tuple[int, int, int]]) -> Rewrite | None:
+    starts, stops, steps = (tuple(part) for part in zip(*cut.values(), strict=True))
+    # A walk down to the first element stops before index −1, which a Slice reads as the last element.
+    stops = tuple(stop if stop >= 0 else -(2**31) for stop in stops)
+    if view.opset < 10:
+        if set(steps) != {1}:
+            return None
+        attrs = {"starts": starts, "ends": stops, "axes": tuple(cut)}
+        return Rewrite((replace(node, inputs=(x,), attrs=attrs),))
+    arrays = {
+        view.fresh(f"{node.output.name}_{name}"): np.array(numbers, dtype=np.int64)
+        for name, numbers in (("starts", starts), ("ends", stops), ("axes", tuple(cut)), ("steps", steps))
+    }
+    values = tuple(Value(name, TensorType.of(array)) for name, array in arrays.items())
+    return Rewrite((replace(node, inputs=(x, *values)),), arrays)
+
+
+def cancel_or_repeat(view: View, node: Node) -> Rewrite | None:
+    """Neg∘Neg and Not∘Not give back x; Abs, Floor, Relu and their like change nothing the second time."""
+    inner = before(view, node, {node.op})
+    if inner is None:
+        return None
+    if node.op in _SELF_INVERSE:
+        return forward(view, node, inner.inputs[0])
+    return forward(view, node, inner.output) if node.op in _IDEMPOTENT else None
+
+
+def clip_of_clip(view: View, node: Node) -> Rewrite | None:
+    """Relu and Clip in a row are one Clip, when their bounds are constant and the first has no other reader.
+
+    Clip is min(max(x, low), high), so of two bounds the later wins where they cross.
+    """
+    inner = before(view, node, {"Relu", "Clip"})
+    if inner is None or view.readers(inner.output) > 1 or node.output.dtype is None:
+        return None
+    first, second = clip_bounds(view, inner), clip_bounds(view, node)
+    return clip_node(view, inner.inputs[0], node, first.then(second)) if first and second else None
+
+
+def cast_of_cast(view: View, node: Node) -> Rewrite | None:
+    """A Cast to a type that holds every value of x, and on: one Cast does, and none when it leads back.
+
+    float32 → int32 → float32 loses the fraction and stays.
+    """
+    inner = before(view, node, {"Cast"})
+    x = inner.inputs[0] if inner else None
+    if inner is None or x is None or x.dtype is None or inner.output.dtype is None:
+        return None
+    if not _holds(inner.output.dtype, x.dtype):
+        return None
+    if x.dtype == node.output.dtype:
+        return forward(view, node, x)
+    return Rewrite((replace(node, inputs=(x,)),))
+
+
+def _holds(wide: str, narrow: str) -> bool:
+    """Whether every value of one element type is exactly a value of another; a type not listed: no."""
+    if (narrow, wide) in _LOSSLESS:
+        return True
+    if not {wide, narrow} <= _NUMPY_TYPES or (narrow.endswith("int64") and wide.startswith("float")):
+        return False  # NumPy calls int64 to float64 safe, which loses digits from 2**53 on
+    return bool(np.can_cast(np.dtype(narrow), np.dtype(wide), "safe"))
+
+
+_NUMPY_TYPES = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+                "float16", "float32", "float64"}  # fmt: skip
+_LOSSLESS = {("bfloat16", "float32"), ("bfloat16", "float64"), ("bfloat16", "bfloat16")}
+
+
+def concat_of_split(view: View, node: Node) -> Rewrite | None:
+    """A Concat of all parts of one Split, in order and along its axis, gives back what was split."""
+    split = before(view, node, {"Split"})
+    x = split.inputs[0] if split else None
+    if split is None or x is None or node.inputs != split.outputs or x.shape is None:
+        return None
+    rank = len(x.shape)
+    same_axis = node.attrs["axis"] % rank == split.attrs.get("axis", 0) % rank
+    return forward(view, node, x) if same_axis else None
+
+
+def concat_of_concat(view: View, node: Node) -> Rewrite | None:
+    """A Concat among the inputs of a Concat along the same axis is taken apart, when nothing else reads it."""
+    flat: list[Value | None] = []
+    for value in node.inputs:
+        inner = view.producer(value)
+        nested = inner is not None and (inner.op, inner.domain) == ("Concat", "") and view.readers(inner.output) == 1
+        if inner is not None and nested and _same_axis(inner, node):
+            flat += inner.inputs
+        else:
+            flat.append(value)
+    return None if len(flat) == len(node.inputs) else Rewrite((replace(node, inputs=tuple(flat)),))
+
+
+def _same_axis(one: Node, two: Node) -> bool:
+    rank = one.output.type.rank if one.output.type else None
+    return one.attrs["axis"] == two.attrs["axis"] or (
+        rank is not None and one.attrs["axis"] % rank == two.attrs["axis"] % rank
+    )
+
+
+def where_of_not(view: View, node: Node) -> Rewrite | None:
+    """Where(Not(c), a, b) is Where(c, b, a)."""
+    inner = before(view, node, {"Not"})
+    if inner is None:
+        return None
+    return Rewrite((replace(node, inputs=(inner.inputs[0], node.inputs[2], node.inputs[1])),))
+
+
+MERGES = Sweep(
+    "merges",
+    {
+        "Transpose": (transpose_of_transpose,),
+        **dict.fromkeys(_RESHAPES, (reshape_of_reshape,)),
+        "Slice": (slice_of_slice,),
+        **dict.fromkeys(_SELF_INVERSE | _IDEMPOTENT - {"Relu"}, (cancel_or_repeat,)),
+        "Relu": (cancel_or_repeat, clip_of_clip),
+        "Clip": (clip_of_clip,),
+        "Cast": (cast_of_cast,),
+        "Concat": (concat_of_split, concat_of_concat),
+        "Where": (where_of_not,),
+    },
+)

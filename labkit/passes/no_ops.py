@@ -1,9 +1,16 @@
-"""Nodes that change nothing, each with its proof (spec §6.2)."""
+"""Nodes that hand their input on unchanged, each with its proof (spec §6.2)."""
 
 from __future__ import annotations
 
-from labkit.graph import Node, Shape
+import numpy as np
+
+from labkit.graph import Array, Node, Shape, Value
 from labkit.passes.rewriting import Refusal, Rewrite, Sweep, View, forward
+from labkit.passes.slicing import Span, spans
+
+# What leaves x as it is when it stands second; for the commutative ones it may stand first as well.
+_UNITS = {"Mul": 1, "Div": 1, "Add": 0, "Sub": 0, "Pow": 1, "And": True, "Or": False, "Xor": False}
+_COMMUTATIVE = {"Mul", "Add", "And", "Or", "Xor"}
 
 
 def identity(view: View, node: Node) -> Rewrite | None:
@@ -26,12 +33,11 @@ def dropout(view: View, node: Node) -> Rewrite | Refusal | None:
     return forward(view, node, node.inputs[0])
 
 
-def reshape_to_same(view: View, node: Node) -> Rewrite | None:
-    """A Reshape to the shape its input has already."""
+def same_shape(view: View, node: Node) -> Rewrite | None:
+    """Reshape, Flatten, Squeeze, Unsqueeze, Expand and Tile keep the order of elements: where they also keep the shape
+    they keep everything. A symbol equals itself, so a dynamic batch counts too."""
     x = node.inputs[0]
-    if x is None or not _same_shape(x.shape, node.output.shape):
-        return None
-    return forward(view, node, x)
+    return forward(view, node, x) if x and _same(x.shape, node.output.shape) else None
 
 
 def transpose_in_place(view: View, node: Node) -> Rewrite | None:
@@ -41,14 +47,82 @@ def transpose_in_place(view: View, node: Node) -> Rewrite | None:
         return None
     perm = node.attrs.get("perm") or tuple(reversed(range(len(x.shape))))
     moved = [axis for axis in perm if x.shape[axis] != 1]
-    if moved != sorted(moved) or not _same_shape(x.shape, node.output.shape):
+    if moved != sorted(moved) or not _same(x.shape, node.output.shape):
         return None
     return forward(view, node, x)
 
 
-def _same_shape(one: Shape | None, two: Shape | None) -> bool:
-    """Equal dim by dim; a symbol is equal to itself, so a dynamic batch counts too."""
+def slice_of_all(view: View, node: Node) -> Rewrite | None:
+    """A Slice that takes every element of every axis in order, in whichever spelling."""
+    cut = spans(view, node)
+    if cut is None or not all(span == Span.whole(span.size) for span in cut.values()):
+        return None
+    return forward(view, node, node.inputs[0])
+
+
+def cast_to_same(view: View, node: Node) -> Rewrite | None:
+    """A Cast to the type that its input has."""
+    x = node.inputs[0]
+    return forward(view, node, x) if x and x.dtype and x.dtype == node.output.dtype else None
+
+
+def pad_by_nothing(view: View, node: Node) -> Rewrite | None:
+    """A Pad by zero everywhere. (Equal shapes are no proof: +1 in front and −1 behind shift the elements.)"""
+    pads = node.attrs.get("pads") if view.opset < 11 else view.constant(node.inputs[1])
+    return None if pads is None or np.any(pads) else forward(view, node, node.inputs[0])
+
+
+def of_one(view: View, node: Node) -> Rewrite | None:
+    """Concat, Sum, Max, Min or Mean of a single tensor is that tensor; so is a Split into one part."""
+    if len(node.inputs if node.op != "Split" else node.outputs) != 1:
+        return None
+    return forward(view, node, node.inputs[0])
+
+
+def resize_by_one(view: View, node: Node) -> Rewrite | None:
+    """A Resize or Upsample to the size that its input has. (A crop, tf_crop_and_resize, may still move elements.)"""
+    x = node.inputs[0]
+    crops = node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+    return forward(view, node, x) if x and not crops and _static(x.shape) and x.shape == node.output.shape else None
+
+
+def pool_of_one(view: View, node: Node) -> Rewrite | None:
+    """A MaxPool or AveragePool whose windows are single elements, one behind the other."""
+    ones = (*node.attrs.get("kernel_shape", ()), *node.attrs.get("strides", ()))
+    if set(ones) != {1} or any(node.attrs.get("pads", ())):
+        return None
+    if len(node.outputs) > 1 and node.outputs[1] is not None and view.readers(node.outputs[1]):
+        return None
+    return forward(view, node, node.inputs[0])
+
+
+def unit(view: View, node: Node) -> Rewrite | Refusal | None:
+    """x·1, x/1, x+0, x−0, x¹ and their logical kin, the unit in any shape that does not enlarge x."""
+    for x, constant in ((node.inputs[0], node.inputs[1]), (node.inputs[1], node.inputs[0])):
+        array = view.constant(constant)
+        if x is not None and array is not None and (x is node.inputs[0] or node.op in _COMMUTATIVE):
+            if not _all_equal(array, _UNITS[node.op]) or x.dtype != node.output.dtype:
+                continue
+            if not _same(x.shape, node.output.shape):
+                return Refusal("broadcast", f"the constant enlarges {_show(x)} to {_show(node.output)}")
+            return forward(view, node, x)
+    return None
+
+
+def _all_equal(array: Array, unit_value: float) -> bool:
+    return array.size > 0 and array.dtype != object and bool((array == unit_value).all())
+
+
+def _same(one: Shape | None, two: Shape | None) -> bool:
     return one is not None and one == two
+
+
+def _static(shape: Shape | None) -> bool:
+    return shape is not None and all(isinstance(dim, int) for dim in shape)
+
+
+def _show(value: Value) -> str:
+    return "×".join(map(str, value.shape)) if value.shape is not None else "an unknown shape"
 
 
 NO_OPS = Sweep(
@@ -56,7 +130,14 @@ NO_OPS = Sweep(
     {
         "Identity": (identity,),
         "Dropout": (dropout,),
-        "Reshape": (reshape_to_same,),
+        **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile"), (same_shape,)),
         "Transpose": (transpose_in_place,),
+        "Slice": (slice_of_all,),
+        "Cast": (cast_to_same,),
+        "Pad": (pad_by_nothing,),
+        **dict.fromkeys(("Concat", "Sum", "Max", "Min", "Mean", "Split"), (of_one,)),
+        **dict.fromkeys(("Resize", "Upsample"), (resize_by_one,)),
+        **dict.fromkeys(("MaxPool", "AveragePool"), (pool_of_one,)),
+        **dict.fromkeys(_UNITS, (unit,)),
     },
 )

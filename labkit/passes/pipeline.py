@@ -8,6 +8,7 @@ from labkit.errors import LabError, NotConverged
 from labkit.graph import Graph
 from labkit.hardware import Hardware
 from labkit.passes.affine import AFFINE
+from labkit.passes.cse import share
 from labkit.passes.dead import eliminate_dead
 from labkit.passes.fold import FOLD
 from labkit.passes.merges import MERGES
@@ -22,9 +23,10 @@ PASSES: dict[str, Pass] = {
     "merges": MERGES,
     "fold": FOLD,
     "affine": AFFINE,
+    "share": share,
     "dead": eliminate_dead,
 }
-LEVELS: dict[str, tuple[str, ...]] = {"none": (), "basic": ("no-ops", "merges", "fold", "affine", "dead")}
+LEVELS: dict[str, tuple[str, ...]] = {"none": (), "basic": ("no-ops", "merges", "fold", "affine", "share", "dead")}
 
 # A round that changes anything removes a node, an edge or a constant, or shortens a chain; real networks need three or
 # four rounds. Two passes that undo each other would go on for ever, and that is what this limit finds.

@@ -6,7 +6,7 @@ a guard forbids the rewrite, and says why) or None (not its pattern).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
@@ -74,6 +74,12 @@ def forward(view: View, node: Node, value: Value | None) -> Rewrite | None:
     if value is None or (node.op == "Identity" and not view.can_stand_in(node.output, value)):
         return None
     return Rewrite(instead={node.output.name: value})
+
+
+def before(view: View, node: Node, ops: Collection[str]) -> Node | None:
+    """The node that makes the first input, when it is one of ONNX's own operators ``ops``."""
+    found = view.producer(node.inputs[0]) if node.inputs else None
+    return found if found is not None and found.op in ops and not found.domain else None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,91 @@
+"""Common subexpressions: two nodes that compute the same from the same become one, and so do equal constants."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from labkit.graph import Graph, Node, TensorType, Value
+from labkit.passes.fold import RANDOM
+from labkit.passes.rewriting import Rewrite, Sweep, View
+from labkit.protos import default_attributes
+
+_COMMUTATIVE = {"Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equal"}
+_RANDOM = RANDOM | {"RandomNormal", "RandomUniform", "Dropout"}
+
+
+def share(graph: Graph) -> Graph:
+    """One sweep: a node stands in for every later one with the same operator, attributes and inputs.
+
+    Random nodes never, nor nodes with inner graphs; outputs of the graph keep their names. Constants count as equal
+    when they are to the bit: +0 is not −0, and one NaN is not another.
+    """
+    return Sweep("share", {"*": (_Sharing(_equal_constants(graph)),)})(graph)
+
+
+class _Sharing:
+    """The rule of one sweep: it remembers the nodes it has seen."""
+
+    def __init__(self, constants: dict[str, Value]) -> None:
+        self._first_constant = constants
+        self._seen: dict[Hashable, Node] = {}
+
+    def __call__(self, view: View, node: Node) -> Rewrite | None:
+        if node.op in _RANDOM or any(True for _ in node.bodies()):
+            return None
+        inputs = tuple(value and self._first_constant.get(value.name, value) for value in node.inputs)
+        key = self._key(node, inputs, view)
+        first = self._seen.get(key)
+        if first is not None and self._can_replace(view, first, node):
+            pairs = zip(node.outputs, first.outputs, strict=True)
+            return Rewrite(instead={old.name: new for old, new in pairs if old is not None and new is not None})
+        self._seen.setdefault(key, node)
+        if [v and v.name for v in inputs] != [v and v.name for v in node.inputs]:
+            return Rewrite((Node(node.op, inputs, node.outputs, node.attrs, node.domain, node.name),))
+        return None
+
+    @staticmethod
+    def _can_replace(view: View, first: Node, node: Node) -> bool:
+        """Every output that is used has a counterpart that may bear its name; as one Identity saves nothing."""
+        for old, new in zip(node.outputs, first.outputs, strict=True):
+            if old is not None and view.readers(old) and (new is None or not view.can_stand_in(old, new)):
+                return False
+        return True
+
+    @staticmethod
+    def _key(node: Node, inputs: tuple[Value | None, ...], view: View) -> Hashable:
+        names = tuple(value.name if value else "" for value in inputs)
+        if node.op in _COMMUTATIVE and len(names) == 2:  # of three, another order would round otherwise
+            names = tuple(sorted(names))
+        attrs = {**default_attributes(node.op, view.opset), **node.attrs}
+        return node.op, names, len(node.outputs), tuple(sorted((name, _frozen(attr)) for name, attr in attrs.items()))
+
+
+def _equal_constants(graph: Graph) -> dict[str, Value]:
+    """For each constant that repeats an earlier one, that earlier one. A default of an input never counts."""
+    alike: dict[Hashable, list[str]] = {}
+    found = {}
+    for name, array in graph.constants.items():
+        if name in graph.input_names:
+            continue
+        sample = array[..., :1] if array.ndim else array  # large weights differ early: most are told apart cheaply
+        earlier = alike.setdefault((array.shape, _frozen(sample)), [])
+        twin = next((other for other in earlier if _frozen(graph.constants[other]) == _frozen(array)), None)
+        if twin is None:
+            earlier.append(name)
+        else:
+            found[name] = Value(twin, TensorType.of(array))
+    return found
+
+
+def _frozen(attr: Any) -> Hashable:
+    if isinstance(attr, np.ndarray):
+        content = tuple(map(str, attr.ravel())) if attr.dtype == object else attr.tobytes()
+        return attr.shape, attr.dtype.name, content
+    if isinstance(attr, float):
+        return np.float32(attr).tobytes()  # ONNX attributes are float32: 0.1 read from a file is 0.1 as a default
+    if isinstance(attr, tuple):
+        return tuple(map(_frozen, attr))
+    return attr if isinstance(attr, Hashable) else id(attr)

@@ -1,0 +1,65 @@
+"""Relu and Clip as what they are: intervals to which values are cut."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+
+import numpy as np
+
+from labkit.graph import Array, Node, TensorType, Value
+from labkit.passes.rewriting import Rewrite, View, forward
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """min(max(x, low), high), with infinities where a side is open."""
+
+    low: float
+    high: float
+
+    def cut(self, x: float) -> float:
+        return min(max(x, self.low), self.high)
+
+    def then(self, later: Bounds) -> Bounds:
+        """Both cuts, one after the other, as a single one."""
+        return Bounds(later.cut(self.cut(-inf)), later.cut(self.cut(inf)))
+
+
+def clip_bounds(view: View, node: Node) -> Bounds | None:
+    """The interval of a Relu or a Clip; None when a caller can change a bound, or a bound is NaN."""
+    if node.op == "Relu":
+        return Bounds(0, inf)
+    if view.opset < 11:
+        return Bounds(node.attrs.get("min", -inf), node.attrs.get("max", inf))
+    ends = []
+    for index, open_end in ((1, -inf), (2, inf)):
+        value = node.inputs[index] if index < len(node.inputs) else None
+        array = view.constant(value)
+        if value is not None and (array is None or array.size != 1):
+            return None
+        ends.append(open_end if array is None else array.ravel()[0].item())
+    return None if any(end != end for end in ends) else Bounds(*ends)
+
+
+def clip_node(view: View, x: Value | None, node: Node, bounds: Bounds) -> Rewrite | None:
+    """The plainest node that cuts ``x`` to ``bounds``, in the place of ``node``."""
+    if bounds == Bounds(-inf, inf):
+        return forward(view, node, x)
+    if bounds == Bounds(0, inf):
+        return Rewrite((Node("Relu", (x,), node.outputs, name=node.name),))
+    ends = {"min": bounds.low, "max": bounds.high}
+    given = {name: end for name, end in ends.items() if abs(end) != inf}
+    if view.opset < 11:
+        return Rewrite((Node("Clip", (x,), node.outputs, given, name=node.name),))
+    arrays: dict[str, Array] = {}
+    inputs: list[Value | None] = [x]
+    for name in ends:
+        if name in given:
+            array = np.array(given[name], dtype=node.output.dtype)
+            fresh = view.fresh(f"{node.output.name}_{name}")
+            arrays[fresh] = array
+            inputs.append(Value(fresh, TensorType.of(array)))
+        elif name == "min":
+            inputs.append(None)
+    return Rewrite((replace(node, op="Clip", inputs=tuple(inputs), attrs={}),), arrays)
