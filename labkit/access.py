@@ -55,10 +55,9 @@ class Axis:
 
         ``sliding``: what the tile before held stays, so only new positions are loaded.
         """
-        cut = [tile_ranges(extent, tile) for extent, tile in zip(extents, tiles, strict=True)]
-        if (total := prod(map(len, cut))) > _MOST_TILES:
+        if (total := prod(-(-extent // tile) for extent, tile in zip(extents, tiles, strict=True))) > _MOST_TILES:
             raise LabError(f"{total:,} tiles along one axis; labkit counts up to {_MOST_TILES:,}")
-        return self.counts(cut, sliding)
+        return self.counts([tile_ranges(extent, tile) for extent, tile in zip(extents, tiles, strict=True)], sliding)
 
     def counts(self, cut: Sequence[Sequence[range]], sliding: bool = False) -> NDArray[np.int64]:
         """Positions of each combination of ranges, the last loop fastest; ``sliding`` as for ``tile_counts``."""

@@ -8,19 +8,19 @@ hold, they are equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import LabError
+from labkit.kernels.nest import run_nest
+from labkit.loops import Buffers, CPolicy, LoopNest
 from labkit.memory.scratchpad import Scratchpad
-from labkit.tiling import Buffers, CPolicy, Matmul, MatmulSchedule, Tile
+from labkit.problems import Problem, matmul
+from labkit.tiling import Tile
 
 Array = NDArray[Any]
-Block = tuple[slice, slice]
 
 
 def naive_matmul(A: Array, B: Array, pad: Scratchpad, accumulator: Literal["register", "memory"] = "register") -> Array:
@@ -39,9 +39,9 @@ def naive_matmul(A: Array, B: Array, pad: Scratchpad, accumulator: Literal["regi
     problem = matmul_of(A, B)
     if accumulator not in ("register", "memory"):
         raise LabError(f"accumulator {accumulator!r}: choose register or memory")
-    C = np.zeros((problem.m, problem.n), A.dtype)
+    C = np.zeros(problem.output.shape, problem.output.dtype)
     with pad.kernel("naive_matmul"):
-        for i in range(problem.m):
+        for i in range(len(A)):
             if accumulator == "register":
                 _row_in_registers(A[i], B, C[i], pad)
             else:
@@ -53,7 +53,7 @@ def _row_in_registers(a_row: Array, B: Array, c_row: Array, pad: Scratchpad) -> 
     """One row of C, for j: for k: the row of A is fetched again for each column of B."""
     a = pad.stream("A", np.broadcast_to(a_row, (len(c_row), len(a_row))))
     b = pad.stream("B", B.T)
-    pad.stream_out("C", np.einsum("jk,jk->j", a, b), c_row)
+    pad.stream_out("C", np.einsum("jk,jk->j", a, b, dtype=c_row.dtype), c_row)
 
 
 def _row_in_memory(a_row: Array, B: Array, c_row: Array, pad: Scratchpad) -> None:
@@ -61,7 +61,7 @@ def _row_in_memory(a_row: Array, B: Array, c_row: Array, pad: Scratchpad) -> Non
     for k in range(len(a_row)):
         a = pad.stream("A", np.broadcast_to(a_row[k], c_row.shape))
         c = pad.stream("C", c_row)
-        pad.stream_out("C", c + a * pad.stream("B", B[k]), c_row)
+        pad.stream_out("C", c + a.astype(c.dtype) * pad.stream("B", B[k]), c_row)
 
 
 def tiled_matmul(
@@ -77,8 +77,9 @@ def tiled_matmul(
     """The product by tiles (TM, TN, TK), walked in ``order`` (loops over tiles, outermost first).
 
     A tile is loaded when the one needed is not the one resident; edge tiles have their real size. A tile of C is
-    written whenever it leaves, and read again if it comes back unfinished. ``MatmulSchedule`` describes the policies;
+    written whenever it leaves, and read again if it comes back unfinished. ``LoopNest`` describes the policies;
     ``load_store`` and ``spill`` add to ``C`` in place (zeros unless given). A tile larger than the problem is clipped.
+    C holds accumulators: float32 for float16 operands, int32 for int8.
 
     Raises SramOverflow when the tiles do not fit, LabError for shapes, types or options that do not.
 
@@ -88,99 +89,14 @@ def tiled_matmul(
     >>> pad.ledger.traffic.read_bytes, pad.ledger.traffic.write_bytes, pad.high_water_bytes
     (1024, 256, 192)
     """
-    problem = matmul_of(A, B)
-    schedule = MatmulSchedule(tile, order, c_policy, buffers).clipped_to(problem)
-    C = _destination(C, A, problem, c_policy)
-    slots = 2 if buffers == "double" else 1
-    with pad.kernel("tiled_matmul"):
-        a_tiles, b_tiles = _Operand("A", A, pad, slots), _Operand("B", B, pad, slots)
-        c_tiles = _Accumulator(C, pad, starts_at_zero=c_policy == "store")
-        for rows, columns, depth in _steps(problem, schedule):
-            a, b = a_tiles.get((rows, depth)), b_tiles.get((depth, columns))
-            c = c_tiles.get((rows, columns))
-            c += a @ b
-            if c_policy == "spill":
-                c_tiles.leave()
-        for tiles in (a_tiles, b_tiles, c_tiles):
-            tiles.leave()
-    return C
+    nest = LoopNest(matmul_of(A, B), tile, tuple(order), c_policy, buffers)
+    return run_nest(nest, {"A": A, "B": B}, pad, C, "tiled_matmul")
 
 
-def matmul_of(A: Array, B: Array) -> Matmul:
+def matmul_of(A: Array, B: Array) -> Problem:
     """The problem that two matrices pose; LabError when they do not multiply."""
     if A.ndim != 2 or B.ndim != 2 or A.shape[1] != B.shape[0]:
         raise LabError(f"matmul of shapes {A.shape} and {B.shape}: wanted (m, k) and (k, n)")
-    if A.dtype != B.dtype or A.dtype.kind != "f":
-        raise LabError(f"matmul of {A.dtype} and {B.dtype}: wanted one floating-point type for both")
-    return Matmul(A.shape[0], B.shape[1], A.shape[1], A.dtype.itemsize)
-
-
-def _destination(C: Array | None, A: Array, problem: Matmul, c_policy: str) -> Array:
-    shape = (problem.m, problem.n)
-    if C is None:
-        return np.zeros(shape, A.dtype)
-    if c_policy == "store":
-        raise LabError("C policy store starts C at zero: leave C out, or add to it with load_store or spill")
-    if (C.shape, C.dtype) != (shape, A.dtype):
-        raise LabError(f"C is {C.dtype} {C.shape}: this product makes {A.dtype} {shape}")
-    return C
-
-
-def _steps(problem: Matmul, schedule: MatmulSchedule) -> Iterator[tuple[slice, slice, slice]]:
-    """The (m, n, k) index ranges of each step, in the order of the schedule."""
-    tiles = dict(zip("mnk", schedule.tile, strict=True))
-    ranges = []
-    for dim in schedule.order:
-        starts = range(0, getattr(problem, dim), tiles[dim])
-        ranges.append([slice(start, start + tiles[dim]) for start in starts])  # NumPy cuts the last one at the edge
-    m, n, k = (schedule.order.index(dim) for dim in "mnk")
-    for step in product(*ranges):
-        yield step[m], step[n], step[k]
-
-
-class _Operand:
-    """The one resident tile of an input: it stays until another is needed."""
-
-    def __init__(self, name: str, matrix: Array, pad: Scratchpad, slots: int) -> None:
-        self._name, self._matrix, self._pad, self._slots = name, matrix, pad, slots
-        self._block: Block | None = None
-
-    def get(self, block: Block) -> Array:
-        if block != self._block:
-            self.leave()
-            self._pad.load(self._name, self._matrix[block], slots=self._slots)
-            self._block = block
-        return self._pad[self._name]
-
-    def leave(self) -> None:
-        if self._block is not None:
-            self._pad.free(self._name)
-            self._block = None
-
-
-class _Accumulator:
-    """The one resident tile of C: written when it leaves, read again when it comes back."""
-
-    def __init__(self, matrix: Array, pad: Scratchpad, starts_at_zero: bool) -> None:
-        self._matrix, self._pad, self._starts_at_zero = matrix, pad, starts_at_zero
-        self._block: Block | None = None
-        self._seen: set[tuple[int, int]] = set()
-
-    def get(self, block: Block) -> Array:
-        if block != self._block:
-            self.leave()
-            corner = (block[0].start, block[1].start)
-            tile = self._matrix[block]
-            if self._starts_at_zero and corner not in self._seen:
-                self._pad.alloc("C", tile.shape, tile.dtype)
-            else:
-                self._pad.load("C", tile)
-            self._seen.add(corner)
-            self._block = block
-        return self._pad["C"]
-
-    def leave(self) -> None:
-        if self._block is not None:
-            self._pad.store("C", self._matrix[self._block])
-            self._pad.free("C")
-            self._block = None
+    if A.dtype != B.dtype:
+        raise LabError(f"matmul of {A.dtype} and {B.dtype}: wanted one type for both")
+    return matmul(A.shape[0], B.shape[1], A.shape[1], A.dtype.name)

@@ -1,11 +1,12 @@
-"""``labkit traffic matmul``: what it prints, and its exit status."""
+"""``labkit traffic``: what it prints, and its exit status."""
 
 import json
 
 import pytest
 
 from labkit.cli import main
-from labkit.tiling import Matmul, MatmulSchedule, modelled_traffic
+from labkit.loops import LoopNest
+from labkit.problems import ConvShape, conv, matmul
 
 CUBE = "--m 1024 --n 1024 --k 1024 --sram 512KiB"
 KEYS = {
@@ -43,7 +44,7 @@ def test_a_tile_that_does_not_fit_is_a_no(capsys: pytest.CaptureFixture[str]) ->
 def test_what_is_called_counted_does_not_come_from_the_model(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("labkit.commands.traffic.modelled_traffic")
+    monkeypatch.setattr(LoopNest, "traffic", property(lambda nest: pytest.fail("asked the model")))
     assert ask(capsys, "--m 30 --n 20 --k 10 --tile 7,6,3")[1]["source"] == "counted"
 
 
@@ -52,14 +53,14 @@ def test_a_product_too_large_to_run_here_is_modelled(capsys: pytest.CaptureFixtu
     status, answer = ask(capsys, f"--m {size} --n {size} --k {size} --tile 128,128,128")
     assert status == 0
     assert answer["source"] == "modelled"
-    model = modelled_traffic(Matmul(size, size, size), MatmulSchedule((128, 128, 128)))
+    model = LoopNest(matmul(size, size, size), (128, 128, 128), tuple("mnk")).traffic
     assert (answer["read_bytes"], answer["write_bytes"]) == (model.read_bytes, model.write_bytes)
 
 
 def test_the_options_reach_the_kernel(capsys: pytest.CaptureFixture[str]) -> None:
     options = "--order kmn --c-policy load_store --buffers double --dtype float64"
     status, answer = ask(capsys, f"--m 30 --n 20 --k 10 --tile 7,6,3 --sram 1KiB {options}")
-    model = modelled_traffic(Matmul(30, 20, 10, 8), MatmulSchedule((7, 6, 3), "kmn", "load_store"))
+    model = LoopNest(matmul(30, 20, 10, "float64"), (7, 6, 3), tuple("kmn"), "load_store").traffic
     assert status == 0
     assert (answer["read_bytes"], answer["write_bytes"]) == (model.read_bytes, model.write_bytes)
     assert answer["working_set_bytes"] == 8 * (2 * 21 + 2 * 18 + 42)
@@ -70,7 +71,7 @@ def test_a_larger_tile_is_clipped_and_said(capsys: pytest.CaptureFixture[str]) -
     status, answer = ask(capsys, line)
     assert (status, answer["tile"], answer["tile_asked"], answer["clipped"]) == (0, [8, 4, 8], [64, 4, 64], True)
     main(["traffic", "matmul", *line.split()])
-    assert "tile 8,4,8 (clipped to the problem)" in capsys.readouterr().out
+    assert "tile m=8,n=4,k=8 (clipped to the problem)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("hardware", "limit"), [("edge-npu", "memory-bound"), ("datacentre-gpu", "compute-bound")])
@@ -83,20 +84,101 @@ def test_people_read_the_ridge_and_what_limits_the_kernel(
     assert "64 MiB (67,108,864 bytes) read, 4 MiB (4,194,304 bytes) written (counted)" in text
 
 
+CONV = "--c 6 --h 9 --w 8 --filters 4 --kernel 3,2"
+
+
+def ask_conv(capsys: pytest.CaptureFixture[str], line: str) -> tuple[int, dict]:
+    status = main(["traffic", "conv", *line.split(), "--json"])
+    return status, json.loads(capsys.readouterr().out)
+
+
+def test_a_convolution_is_counted_with_all_its_options(capsys: pytest.CaptureFixture[str]) -> None:
+    options = "--n 2 --stride 2,1 --dilation 1,2 --pad 1,0,2,3 --groups 2 --layout NHWC --dtype float16 --halo slide"
+    status, answer = ask_conv(capsys, f"{CONV} {options} --tile f=1,p=2 --order gnfcqprs --buffers double")
+    problem = conv(ConvShape(2, 6, 9, 8, 4, (3, 2), (2, 1), (1, 2), (1, 0, 2, 3), 2), "NHWC", "float16")
+    tile = tuple(({**problem.loops} | {"f": 1, "p": 2}).values())
+    nest = LoopNest(problem, tile, tuple("gnfcqprs"), buffers="double", halo="slide")
+    assert status == 0
+    assert set(answer) >= KEYS
+    assert answer["source"] == "counted"
+    assert (answer["read_bytes"], answer["write_bytes"]) == (nest.traffic.read_bytes, nest.traffic.write_bytes)
+    assert (answer["working_set_bytes"], answer["order"]) == (nest.working_set_bytes, "gnfcqprs")
+
+
+def test_a_tile_is_a_list_in_the_order_of_the_loops_or_pairs_with_the_rest_uncut(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    by_list = ask_conv(capsys, f"{CONV} --tile 1,1,2,6,3,7,3,2")
+    assert by_list == ask_conv(capsys, f"{CONV} --tile p=3,f=2")
+    assert by_list[1]["tile"] == [1, 1, 2, 6, 3, 7, 3, 2]
+
+
+def test_one_number_serves_both_directions(capsys: pytest.CaptureFixture[str]) -> None:
+    short = "--c 2 --h 9 --w 9 --filters 4 --kernel 3 --stride 2 --pad 1 --tile f=1"
+    long = "--c 2 --h 9 --w 9 --filters 4 --kernel 3x3 --stride 2,2 --pad 1,1,1,1 --tile f=1"
+    assert ask_conv(capsys, short) == ask_conv(capsys, long)
+
+
+def test_an_order_of_blocked_channels_is_written_with_commas(capsys: pytest.CaptureFixture[str]) -> None:
+    line = "--c 16 --h 5 --w 5 --filters 16 --kernel 3 --layout NCHW8c --tile f=1,fi=8 --order n,g,f,fi,c,ci,p,q,r,s"
+    assert ask_conv(capsys, line)[1]["order"] == "n,g,f,fi,c,ci,p,q,r,s"
+
+
+def test_a_convolution_of_2_to_the_62_rows_is_modelled_or_refused_without_allocating(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    line = f"--c 1 --h {2**62} --w 1 --filters 1 --kernel 3,1 --sram 1GiB"
+    assert main(["traffic", "conv", *line.split(), "--tile", "p=8"]) == 2
+    assert "tiles along one axis; labkit counts up to" in capsys.readouterr().err
+    status, answer = ask_conv(capsys, f"{line} --tile p={2**62}")
+    assert (status, answer["fits"], answer["working_set_bytes"]) == (1, False, 4 * (2**62 + 3 + 2**62 - 2))
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("--m 8 --n 8 --k 8 --tile 0,1,1", "TM is 0"),
-        ("--m 8 --n 8 --k 8 --tile 8,8", "write three whole numbers TM,TN,TK"),
-        ("--m 8 --n 8 --k 8 --tile a,b,c", "write three whole numbers TM,TN,TK"),
-        ("--m 8 --n 8 --k 8 --tile=-1,2,3", "TM is -1"),
+        (f"{CONV} --tile x=1", "has no loop 'x'; write 8 whole numbers for n,g,f,c,p,q,r,s, or loop=size pairs"),
+        (f"{CONV} --tile p=1,p=2", "a loop is named twice"),
+        (f"{CONV} --tile p=1,2", "tile 'p=1,2'"),
+        (f"{CONV} --tile p=", "tile 'p='"),
+        (f"{CONV} --tile p=0", "tile: p is 0"),
+        (f"{CONV} --tile 1,1", "write 8 whole numbers"),
+        (f"{CONV} --tile p=1 --order pq", "loop order p,q: write each of n, g, f, c, p, q, r, s once"),
+        (f"{CONV} --tile p=1 --groups 4", "4 groups must divide 6 channels and 4 filters"),
+        (f"{CONV} --tile p=1 --kernel 30", "does not fit an image of 9×8"),
+        (f"{CONV} --tile p=1 --pad 1,2,3", "--pad '1,2,3': write one whole number, rows,columns or top,left"),
+        (f"{CONV} --tile p=1 --pad=-1", "cannot be negative"),
+        (f"{CONV} --tile p=1 --stride 0", "strides[0] is 0"),
+        (f"{CONV} --tile p=1 --halo wrap", "halo 'wrap': choose one of reload, slide"),
+        (f"{CONV} --tile p=1 --layout HHWC", "HHWC"),
+        (f"{CONV} --tile p=1 --sram 11B", "one element of each of X, W, Y must fit, 12 bytes"),
+        ("--c 6 --h 9 --w 8 --filters 4 --tile p=1", "--kernel"),
+    ],
+)
+def test_a_bad_convolution_is_one_line_and_status_2(
+    capsys: pytest.CaptureFixture[str], line: str, message: str
+) -> None:
+    assert main(["traffic", "conv", *line.split(), "--json"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--m 8 --n 8 --k 8 --tile 0,1,1", "tile: m is 0"),
+        ("--m 8 --n 8 --k 8 --tile 8,8", "write 3 whole numbers for m,n,k"),
+        ("--m 8 --n 8 --k 8 --tile a,b,c", "write 3 whole numbers for m,n,k"),
+        ("--m 8 --n 8 --k 8 --tile=-1,2,3", "tile: m is -1"),
         ("--m 8 --n 8 --k 8 --tile 1,1,1 --sram 512XB", "'512XB' is no size"),
         ("--m 8 --n 8 --k 8 --tile 1,1,1 --sram 8B", "must fit"),
-        ("--m 8 --n 8 --k 8 --tile 1,1,1 --order mmk", "loop order 'mmk'"),
+        ("--m 8 --n 8 --k 8 --tile 1,1,1 --order mmk", "loop order m,m,k"),
         ("--m 8 --n 8 --k 8 --tile 1,1,1 --c-policy keep", "C policy 'keep'"),
         ("--m 8 --n 8 --k 8 --tile 1,1,1 --buffers triple", "buffers 'triple'"),
         ("--m 8 --n 8 --k 8 --tile 1,1,1 --hardware cray", "no hardware preset 'cray'"),
-        ("--m 8 --n 8 --k 8 --tile 1,1,1 --dtype int8", "--dtype"),
+        ("--m 8 --n 8 --k 8 --tile 1,1,1 --dtype int64", "--dtype"),
         ("--m -8 --n 8 --k 8 --tile 1,1,1", "m is -8"),
         ("--m 8.5 --n 8 --k 8 --tile 1,1,1", "--m"),
         (f"--m {10**30} --n 8 --k 8 --tile 1,1,1", "m is 1000000000"),
