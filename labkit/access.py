@@ -134,6 +134,19 @@ class Operand:
         """Bytes of the elements that these loop ranges use."""
         return prod(axis.count(ranges) for axis in self.axes) * self.itemsize
 
+    def runs(self, positions: Sequence[NDArray[np.int64]]) -> int:
+        """Contiguous pieces of memory that hold the elements at these positions of each axis, walked row by row."""
+        pieces, inside_is_whole = 1, True
+        for axis, at in zip(reversed(self.axes), reversed(positions), strict=True):
+            pieces *= intervals(at) if inside_is_whole else len(at)
+            inside_is_whole = inside_is_whole and len(at) == axis.extent
+        return pieces
+
+
+def intervals(positions: NDArray[np.int64]) -> int:
+    """Pieces without a gap that sorted positions fall into."""
+    return 1 + int(np.count_nonzero(np.diff(positions) > 1)) if len(positions) else 0
+
 
 def tile_ranges(extent: int, tile: int) -> Sequence[range]:
     """The index ranges of the tiles of one loop; the last may be smaller.

@@ -118,34 +118,34 @@ class LoopNest:
     @cached_property
     def by_operand(self) -> dict[str, Traffic]:
         """The traffic of each operand, in closed form: nothing runs."""
-        found = {operand.name: self._input_traffic(operand) for operand in self.problem.inputs}
+        found = {operand.name: self.input_traffic(operand) for operand in self.problem.inputs}
         return {**found, self.problem.output.name: self._output_traffic()}
 
-    def _input_traffic(self, operand: Operand) -> Traffic:
-        moving = self._innermost_moving(operand)
+    def input_traffic(self, operand: Operand) -> Traffic:
+        """The traffic of an input: of the problem, or any other operand over its loops."""
+        moving = self.innermost_moving(operand)
         loaded = [self._loaded(axis, self.slides(axis, moving)) for axis in operand.axes]
-        passes = self._passes(operand, moving)
-        positions, tiles = (prod(numbers) for numbers in zip(*loaded, strict=True))
+        passes = self.passes(operand)
+        positions, tiles = prod(count for count, _ in loaded), prod(count for _, count in loaded)
         return Traffic(passes * positions * operand.itemsize, 0, passes * tiles, 0)
 
     def _output_traffic(self) -> Traffic:
         output = self.problem.output
-        passes = self._passes(output, self._innermost_moving(output))
-        if self.c_policy == "spill":
-            passes = prod(self.trips[loop] for loop in self.problem.reductions)
+        passes = self.passes(output)
         reads = passes - 1 if self.c_policy == "store" else passes
         tiles = prod(self.trips[loop] for loop in output.loops)
         return Traffic(reads * output.nbytes, passes * output.nbytes, reads * tiles, passes * tiles)
 
-    def _innermost_moving(self, operand: Operand) -> str | None:
+    def innermost_moving(self, operand: Operand) -> str | None:
         """The innermost loop over tiles that changes which tile of an operand is needed."""
         return next((loop for loop in reversed(self.order) if loop in operand.loops and self.trips[loop] > 1), None)
 
-    def _passes(self, operand: Operand, moving: str | None) -> int:
+    def passes(self, operand: Operand) -> int:
         """How often the whole operand comes: a loop that does not index it repeats all that moves inside it."""
-        if moving is None:
-            return 1
-        outside = self.order[: self.order.index(moving)]
+        if operand is self.problem.output and self.c_policy == "spill":
+            return prod(self.trips[loop] for loop in self.problem.reductions)
+        moving = self.innermost_moving(operand)
+        outside = self.order[: self.order.index(moving)] if moving else ()
         return prod(self.trips[loop] for loop in outside if loop not in operand.loops)
 
     def slides(self, axis: Axis, moving: str | None) -> bool:
@@ -183,12 +183,12 @@ class LoopNest:
     def _write(self, order: list[str], inside: str | None, indent: str, lines: list[str]) -> None:
         """The loops ``order`` and what they surround; ``inside`` is the loop they stand in."""
         output = self.problem.output
-        moved = [x for x in self.problem.operands if self._innermost_moving(x) == inside]
+        moved = [x for x in self.problem.operands if self.innermost_moving(x) == inside]
         lines += [f"{indent}load {self._describe(x)}" for x in moved if x is not output]
         held = output in moved and self.c_policy != "spill"
         if held:
-            first = self.c_policy == "store" and self._passes(output, inside) == 1
-            lines.append(f"{indent}{'zero' if first else 'load'} {self._describe(output)}")
+            again = "zero or load" if self.passes(output) > 1 else "zero"  # zero the first time, load what came before
+            lines.append(f"{indent}{again if self.c_policy == 'store' else 'load'} {self._describe(output)}")
         while order and self.trips[order[0]] == 1:
             order = order[1:]
         if order:
@@ -197,7 +197,8 @@ class LoopNest:
             self._write(order[1:], loop, indent + "    ", lines)
         else:
             spilt = "  # read from DRAM and written back" if self.c_policy == "spill" else ""
-            lines.append(f"{indent}{output.name} += {' * '.join(x.name for x in self.problem.inputs)}{spilt}")
+            sign = "=" if self.problem.is_copy else "+="
+            lines.append(f"{indent}{output.name} {sign} {' * '.join(x.name for x in self.problem.inputs)}{spilt}")
         if held:
             lines.append(f"{indent}store {self._describe(output)}")
 

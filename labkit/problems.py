@@ -13,6 +13,7 @@ from math import ceil, prod
 from typing import Any
 
 from labkit.access import Axis, Operand
+from labkit.axes import parse_order
 from labkit.errors import LabError
 
 LARGEST = 2**63 - 1  # an extent of an array is a signed 64-bit number, in NumPy and in ONNX
@@ -24,13 +25,15 @@ ACCUMULATORS = {"float64": "float64", "float32": "float32", "float16": "float32"
 @dataclass(frozen=True)
 class Problem:
     """Loops with their extents, in the order of the obvious program; input operands; one output that products of
-    input elements are added up into. ``reuse`` is the most products of one output that share an input element."""
+    input elements are added up into. ``reuse`` is the most products of one output that share an input element. A copy
+    has one input, adds nothing up, and computes nothing."""
 
     name: str
     loops: Mapping[str, int]
     inputs: tuple[Operand, ...]
     output: Operand
     reuse: int = field(default=1, kw_only=True)
+    is_copy: bool = field(default=False, kw_only=True)
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -44,7 +47,7 @@ class Problem:
     @property
     def flops(self) -> int:
         """A multiplication and an addition for each point of the loops; those on padding are counted too."""
-        return 2 * prod(self.loops.values())
+        return 0 if self.is_copy else 2 * prod(self.loops.values())
 
     @cached_property
     def compulsory_bytes(self) -> int:
@@ -124,29 +127,105 @@ class ConvShape:
 
 def conv(shape: ConvShape, layout: str = "NCHW", dtype: str = "float32") -> Problem:
     """A 2-D convolution X * W → Y over loops n, g (group), f (filter of it), c (channel of it), p, q (output row and
-    column), r, s (kernel row and column). ``layout`` is the memory order of X and Y: NCHW or NHWC; W is filters first.
+    column), r, s (kernel row and column). ``layout`` is the memory order of X and Y, such as NCHW, NHWC or NCHW8c; W is
+    filters first. A block as in NCHW8c cuts f and c into blocks, and adds loops fi and ci inside one.
 
     Input position of row p, tap r: p·stride + r·dilation − pad. An element whose every tap falls on padding, or that a
-    stride skips, is never moved: the halo is exact.
+    stride skips, is never moved: the halo is exact. Raises LabError for channels that the block does not divide.
     """
-    if layout not in _CONV_AXES:
-        raise LabError(f"conv: layout {layout!r}; choose one of {', '.join(_CONV_AXES)}")
     accumulator = accumulator_of(dtype)
     (p, q), (r, s), g = shape.output_size, shape.kernel, shape.groups
-    loops = {"n": shape.n, "g": g, "f": shape.filters // g, "c": shape.c // g, "p": p, "q": q, "r": r, "s": s}
-    plain = {loop: Axis(((loop, 1),), extent) for loop, extent in loops.items()}
-    rows = Axis((("p", shape.strides[0]), ("r", shape.dilations[0])), shape.h, -shape.pads[0])
-    columns = Axis((("q", shape.strides[1]), ("s", shape.dilations[1])), shape.w, -shape.pads[1])
-    order = _CONV_AXES[layout]
-    x = Operand("X", tuple({**plain, "p": rows, "q": columns, "k": plain["c"]}[axis] for axis in order), dtype)
-    w = Operand("W", tuple(plain[axis] for axis in "gfcrs"), dtype)
-    y = Operand("Y", tuple({**plain, "k": plain["f"]}[axis] for axis in order), accumulator)
+    filters = _in_blocks("f", shape.filters // g, layout, "filters")
+    channels = _in_blocks("c", shape.c // g, layout, "channels")
+    loops = {"n": shape.n, "g": g, **filters, **channels, "p": p, "q": q, "r": r, "s": s}
+    plain = _plain_axes(loops)
+    w = Operand("W", tuple(plain[loop] for loop in ("g", *filters, *channels, "r", "s")), dtype)
+    y = Operand(
+        "Y", tuple({**plain, "h": plain["p"], "w": plain["q"]}[x] for x in memory_loops(layout, "f")), accumulator
+    )
     reuse = ceil(r / shape.strides[0]) * ceil(s / shape.strides[1])
+    x = _image(shape, layout, plain, dtype)
     return Problem(f"conv {shape.filters}×{shape.c}×{r}×{s} on {shape.h}×{shape.w}", loops, (x, w), y, reuse=reuse)
 
 
-# The axes of X and Y in memory; "k" is the channel within a group.
-_CONV_AXES = {"NCHW": "ngkpq", "NHWC": "npqgk"}
+def im2col(shape: ConvShape, layout: str = "NCHW", dtype: str = "float32") -> Problem:
+    """The copy of an image X into a matrix that turns its convolution into a product: rows g, c, r, s, columns n, p, q.
+
+    An element appears once for each tap that uses it, so the matrix is about R·S / strides times the image.
+    Source: Chellapilla, Puri, Simard, "High performance convolutional neural networks for document processing", 2006.
+    """
+    (p, q), (r, s), g = shape.output_size, shape.kernel, shape.groups
+    channels = _in_blocks("c", shape.c // g, layout, "channels")
+    loops = {"n": shape.n, "g": g, **channels, "p": p, "q": q, "r": r, "s": s}
+    plain = _plain_axes(loops)
+    columns = Operand("columns", tuple(plain[loop] for loop in ("g", *channels, *"rsnpq")), dtype)
+    name = f"im2col of {shape.c}×{shape.h}×{shape.w}"
+    return Problem(name, loops, (_image(shape, layout, plain, dtype),), columns, is_copy=True)
+
+
+def transform(shape: tuple[int, int, int, int], source: str, target: str, dtype: str = "float32") -> Problem:
+    """The copy of a tensor X, whose logical shape is (n, c, h, w), from one memory order into another, Y.
+
+    Raises LabError for channels that a block does not divide, and for two blocks of different sizes.
+    """
+    n, c, h, w = shape
+    _check("transform", {"n": n, "c": c, "h": h, "w": w})
+    blocks = {block for order in (source, target) if (block := block_of(order)) > 1}
+    if len(blocks) > 1:
+        raise LabError(f"transform {source} to {target}: blocks {sorted(blocks)} differ; go through NCHW or NHWC")
+    blocked = source if block_of(source) > 1 else target
+    loops = {"n": n, **_in_blocks("c", c, blocked, "channels"), "h": h, "w": w}
+    plain = _plain_axes(loops)
+
+    def operand(name: str, order: str) -> Operand:
+        axes = [loop for loop in memory_loops(order, "c") if loop != "g"]
+        if "ci" in loops and "ci" not in axes:  # in an order without blocks they lie next to each other
+            axes.insert(axes.index("c") + 1, "ci")
+        return Operand(name, tuple(plain[loop] for loop in axes), dtype)
+
+    name = f"{source} to {target} of {n}×{c}×{h}×{w}"
+    return Problem(name, loops, (operand("X", source),), operand("Y", target), is_copy=True)
+
+
+def memory_loops(layout: str, channel: str) -> tuple[str, ...]:
+    """The loops that the axes of a tensor in this memory order stand for: h and w for rows and columns, g and
+    ``channel`` for C, with an i behind it for a block of C.
+
+    >>> memory_loops("NHWC", "c"), memory_loops("NCHW8c", "f")
+    (('n', 'h', 'w', 'g', 'c'), ('n', 'g', 'f', 'h', 'w', 'fi'))
+    """
+    axes, blocks = parse_order(layout)
+    if sorted(set(axes) - {"c"}) != sorted("NCHW") or not blocks.keys() <= {"c"}:
+        raise LabError(f"layout {layout!r}: write the axes N, C, H and W from slow to fast, such as NHWC or NCHW8c")
+    names = {"N": ["n"], "C": ["g", channel], "H": ["h"], "W": ["w"], "c": [f"{channel}i"]}
+    return tuple(name for axis in axes for name in names[axis])
+
+
+def block_of(layout: str) -> int:
+    """Channels in one block: 8 for NCHW8c, 1 for NCHW."""
+    return parse_order(layout)[1].get("c", 1)
+
+
+def _in_blocks(loop: str, extent: int, layout: str, what: str) -> dict[str, int]:
+    """The loop over channels, cut in two when the layout is blocked."""
+    if "c" not in parse_order(layout)[1]:
+        return {loop: extent}
+    block = block_of(layout)
+    if extent % block:
+        padded = -(-extent // block) * block
+        raise LabError(f"layout {layout}: {extent} {what} (of a group) do not fill blocks of {block}; pad to {padded}")
+    return {loop: extent // block, f"{loop}i": block}
+
+
+def _image(shape: ConvShape, layout: str, plain: Mapping[str, Axis], dtype: str) -> Operand:
+    """The input of a convolution: its rows and columns are windows."""
+    rows = Axis((("p", shape.strides[0]), ("r", shape.dilations[0])), shape.h, -shape.pads[0])
+    columns = Axis((("q", shape.strides[1]), ("s", shape.dilations[1])), shape.w, -shape.pads[1])
+    return Operand("X", tuple({**plain, "h": rows, "w": columns}[loop] for loop in memory_loops(layout, "c")), dtype)
+
+
+def _plain_axes(loops: Mapping[str, int]) -> dict[str, Axis]:
+    return {loop: Axis(((loop, 1),), extent) for loop, extent in loops.items()}
 
 
 def accumulator_of(dtype: str) -> str:

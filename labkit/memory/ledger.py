@@ -7,15 +7,23 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 Kind = Literal["read", "write"]
+Phase = Literal["once", "again", "partial"]
 
 
 class Access(NamedTuple):
-    """One transfer: ``node`` (the kernel) reads or writes ``nbytes`` bytes of ``value`` (the tensor) in DRAM."""
+    """One transfer: ``node`` (the kernel) reads or writes ``nbytes`` bytes of ``value`` (the tensor) in DRAM.
+
+    ``runs`` are the pieces of contiguous memory it consists of: a DMA engine starts once for each. ``phase`` says why:
+    ``once`` for the first read of a tile or the write of a finished one, ``again`` for a tile read before (a reload),
+    ``partial`` for unfinished sums, written out (a spill) or read back (a refill).
+    """
 
     node: str
     value: str
     kind: Kind
     nbytes: int
+    runs: int = 1
+    phase: Phase = "once"
 
 
 @dataclass(frozen=True)
@@ -70,10 +78,10 @@ class Ledger:
     def __init__(self, accesses: Iterable[Access] = ()) -> None:
         self._accesses = list(accesses)
 
-    def record(self, node: str, value: str, kind: Kind, nbytes: int) -> None:
-        """Write one transfer into the ledger; a transfer of no bytes leaves no line."""
+    def record(self, node: str, value: str, kind: Kind, nbytes: int, *, runs: int = 1, phase: Phase = "once") -> None:
+        """Write one transfer into the ledger (see Access); a transfer of no bytes leaves no line."""
         if nbytes:
-            self._accesses.append(Access(node, value, kind, nbytes))
+            self._accesses.append(Access(node, value, kind, nbytes, runs, phase))
 
     def extend(self, accesses: Iterable[Access]) -> None:
         """Write the lines of another ledger behind these."""
@@ -90,8 +98,13 @@ class Ledger:
         """The sum of all lines."""
         return _total(self._accesses)
 
-    def by(self, field: Literal["node", "value", "kind"]) -> dict[str, Traffic]:
-        """The sums for each node, each value or each direction, in order of first appearance."""
+    @property
+    def runs(self) -> int:
+        """Contiguous pieces of memory of all lines: what a DMA engine has to start."""
+        return sum(access.runs for access in self._accesses)
+
+    def by(self, field: Literal["node", "value", "kind", "phase"]) -> dict[str, Traffic]:
+        """The sums for each node, value, direction or phase, in order of first appearance."""
         groups: dict[str, list[Access]] = {}
         for access in self._accesses:
             groups.setdefault(getattr(access, field), []).append(access)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from labkit.errors import LabError, SramOverflow
-from labkit.memory.ledger import Ledger
+from labkit.memory.ledger import Ledger, Phase
 from labkit.units import parse_bytes
 
 Array = NDArray[Any]
@@ -81,21 +81,35 @@ class Scratchpad:
         finally:
             self._node = outer
 
-    def load(self, name: str, tile: Array, *, tensor: str | None = None, slots: int = 1) -> Array:
+    def load(
+        self,
+        name: str,
+        tile: Array,
+        *,
+        tensor: str | None = None,
+        slots: int = 1,
+        runs: int | None = None,
+        phase: Phase = "once",
+    ) -> Array:
         """Copy a DRAM tile into a new buffer, count its bytes as read, and return the buffer.
 
         ``tensor`` is the name in the ledger when it is not the buffer's. ``slots=2`` takes room for two such tiles,
         so that the next one can arrive while this one is in use (double buffering): more room, the same bytes.
+        ``runs`` are its contiguous pieces when ``tile`` is a copy, whose strides no longer tell; ``phase``: see Access.
         """
         data = self._take(name, tile.shape, tile.dtype, tensor or name, slots)
         data[...] = tile
-        self.ledger.record(self._node, tensor or name, "read", tile.nbytes)
+        runs = contiguous_runs(tile) if runs is None else runs
+        self.ledger.record(self._node, tensor or name, "read", tile.nbytes, runs=runs, phase=phase)
         return data
 
-    def slide(self, name: str, tile: Array, axis: int, held: tuple[Array, Array]) -> Array:
+    def slide(
+        self, name: str, tile: Array, axis: int, held: tuple[Array, Array], *, runs: int, phase: Phase = "once"
+    ) -> Array:
         """Move a loaded window on along one axis: what it holds already stays on chip, only the rest is read.
 
-        ``held`` are indices along ``axis`` of what is kept: where it lies in the old buffer, and where in ``tile``.
+        ``held`` are indices along ``axis`` of what is kept: where it lies in the old buffer, and where in ``tile``;
+        ``runs`` are the contiguous pieces of the rest.
         """
         old = self._buffer(name, "slide")
         kept = np.take(old.data, held[0], axis)
@@ -103,7 +117,7 @@ class Scratchpad:
         data = self._take(name, tile.shape, tile.dtype, old.tensor, old.slots)
         data[...] = tile
         np.moveaxis(data, axis, 0)[held[1]] = np.moveaxis(kept, axis, 0)
-        self.ledger.record(self._node, old.tensor, "read", tile.nbytes - kept.nbytes)
+        self.ledger.record(self._node, old.tensor, "read", tile.nbytes - kept.nbytes, runs=runs, phase=phase)
         return data
 
     def alloc(self, name: str, shape: tuple[int, ...], dtype: DTypeLike, *, slots: int = 1) -> Array:
@@ -112,7 +126,7 @@ class Scratchpad:
         data[...] = 0
         return data
 
-    def store(self, name: str, tile: Array, *, tensor: str | None = None) -> None:
+    def store(self, name: str, tile: Array, *, tensor: str | None = None, phase: Phase = "once") -> None:
         """Copy a buffer to a DRAM tile of its shape and type, and count its bytes as written; it stays resident.
 
         ``tensor`` is the name in the ledger when it is not the one that was loaded (a result made in place).
@@ -123,7 +137,8 @@ class Scratchpad:
                 f"store {name}: buffer {_describe(buffer.data)}, DRAM tile {_describe(tile)}: they must agree"
             )
         tile[...] = buffer.data
-        self.ledger.record(self._node, tensor or buffer.tensor, "write", tile.nbytes)
+        runs = contiguous_runs(tile)
+        self.ledger.record(self._node, tensor or buffer.tensor, "write", tile.nbytes, runs=runs, phase=phase)
 
     def free(self, name: str) -> None:
         """Give a buffer's room back. What it held is lost: the old array is overwritten, with NaN where it can be."""
@@ -135,11 +150,11 @@ class Scratchpad:
         """Fetch elements one after another through a single register; return them, read-only.
 
         An element that appears twice, as in a broadcast array, is fetched twice. The ledger takes one line for the
-        whole stream; the room needed is one element.
+        whole stream, with a run for each element; the room needed is one element.
         """
         self._take(name, (1,), elements.dtype, name, 1)
         self.free(name)
-        self.ledger.record(self._node, name, "read", elements.nbytes)
+        self.ledger.record(self._node, name, "read", elements.nbytes, runs=elements.size)
         values = elements.view()
         values.flags.writeable = False
         return values
@@ -148,7 +163,7 @@ class Scratchpad:
         """Write values to DRAM one after another through a single register: the other direction of ``stream``."""
         self._take(name, (1,), into.dtype, name, 1)
         self.free(name)
-        self.ledger.record(self._node, name, "write", into.nbytes)
+        self.ledger.record(self._node, name, "write", into.nbytes, runs=into.size)
         into[...] = values
 
     def _buffer(self, name: str, verb: str) -> _Buffer:
@@ -177,6 +192,21 @@ class Scratchpad:
 
     def _inventory(self) -> str:
         return ", ".join(f"{name} {nbytes:,} bytes" for name, nbytes in self.resident.items()) or "nothing"
+
+
+def contiguous_runs(tile: Array) -> int:
+    """Contiguous pieces of memory that a DRAM tile consists of, walked in the order of its axes.
+
+    >>> dram = np.zeros((8, 10), np.float32)
+    >>> contiguous_runs(dram), contiguous_runs(dram[2:5]), contiguous_runs(dram[2:5, 1:4])
+    (1, 1, 3)
+    """
+    piece = tile.itemsize
+    for length, stride in zip(reversed(tile.shape), reversed(tile.strides), strict=True):
+        if length > 1 and stride != piece:
+            break
+        piece *= length
+    return tile.nbytes // piece if tile.size else 0
 
 
 def _describe(array: Array) -> str:

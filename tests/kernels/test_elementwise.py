@@ -53,7 +53,7 @@ def test_tiles_that_do_not_fit_overflow() -> None:
 @pytest.mark.parametrize(
     ("x", "ops", "tile", "message"),
     [
-        (np.zeros(4), chain(1, 4), (1, 1), "wanted at least 1 op and"),
+        (np.zeros(4), chain(1, 4), (1, 1), "wanted a size of at least 1 for each axis of shape"),
         (np.zeros((2, 4)), [], (1, 1), "chain of 0 ops"),
         (np.zeros((2, 4)), chain(2, 4), (0, 1), r"tile \(0, 1\)"),
         (np.zeros((3, 4)), chain(2, 4), (1, 1), "operand scale has shape"),

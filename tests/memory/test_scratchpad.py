@@ -19,7 +19,7 @@ def test_load_copies_the_tile_and_counts_a_read() -> None:
     assert tile.tolist() == [[4, 6], [8, 10]]
     tile[...] = 0
     assert dram[1, 0] == 4, "the buffer must be a copy: writing to it may not reach DRAM"
-    assert list(pad.ledger) == [Access("(no kernel)", "x", "read", 16)]
+    assert list(pad.ledger) == [Access("(no kernel)", "x", "read", 16, runs=4)]
 
 
 def test_store_puts_the_buffer_into_dram_and_counts_a_write() -> None:
