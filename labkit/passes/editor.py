@@ -85,6 +85,8 @@ class Editor:
             for value in new.uses():
                 self._readers[value.name] = self._readers.get(value.name, 0) + 1
             self.keep(new)
+            # An output that keeps its name may be better known now.
+            self._instead.update((value.name, value) for value in new.results() if value not in node.outputs)
         for name, array in constants.items():
             self._constants[name] = read_only(array)
             self._instead[name] = Value(name, TensorType.of(array))

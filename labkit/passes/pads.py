@@ -1,0 +1,100 @@
+"""A Pad in front of a window operator becomes padding of that operator, where padding means the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from labkit.graph import Array, Node
+from labkit.passes.rewriting import Refusal, Rewrite, Sweep, View, before
+
+
+def pad_into_conv(view: View, node: Node) -> Rewrite | Refusal | None:
+    """Conv pads with zeros: so does a constant Pad of 0 over its spatial axes."""
+    return _absorb(view, node, neutral=lambda fill: fill == 0, named="a Conv pads with 0")
+
+
+def pad_into_max_pool(view: View, node: Node) -> Rewrite | Refusal | None:
+    """MaxPool never picks padding, which acts as −∞; a Pad of 0 wins where all else is negative."""
+    if len(node.outputs) > 1 and node.outputs[1] is not None:
+        return None  # indices count the padding of a Pad, not of the pool
+    return _absorb(view, node, neutral=_is_lowest, named="a MaxPool pads with the lowest number")
+
+
+def pad_into_average_pool(view: View, node: Node) -> Rewrite | Refusal | None:
+    """AveragePool counts padding only with count_include_pad, as the mean behind a Pad counts its zeros."""
+    own = any(node.attrs.get("pads", ())) and not node.attrs.get("count_include_pad", 0)
+    if own or node.attrs.get("ceil_mode", 0):
+        return None
+    return _absorb(view, node, neutral=lambda fill: fill == 0, named="an AveragePool pads with 0", count_include_pad=1)
+
+
+def _absorb(view: View, node: Node, *, neutral: Any, named: str, **attrs: Any) -> Rewrite | Refusal | None:
+    pad = before(view, node, {"Pad"})
+    x = pad.inputs[0] if pad else None
+    if pad is None or x is None or x.shape is None:
+        return None
+    if pad.attrs.get("mode", "constant") != "constant":
+        return Refusal("mode", f"{pad.label} pads by mode {pad.attrs['mode']}, not with a constant")
+    pads, fill = _pads(view, pad, len(x.shape)), _fill(view, pad)
+    if pads is None or fill is None:
+        return Refusal("constant", f"what {pad.label} pads can change between calls")
+    if not neutral(fill):
+        return Refusal("value", f"{pad.label} pads with {fill.item():g}; {named}")
+    rank = len(x.shape)
+    if any(pads[i] for i in (0, 1, rank, rank + 1)) or min(pads) < 0:
+        return Refusal("axes", f"{pad.label} pads batch or channels, or crops")
+    if view.readers(pad.output) > 1:
+        return Refusal("second reader", f"{pad.output.name!r} is also read elsewhere")
+    if node.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        return Refusal("auto_pad", "the padding depends on the size of its input")
+    own = tuple(node.attrs.get("pads") or (0,) * (2 * rank - 4))
+    added = (*pads[2:rank], *pads[rank + 2 :])
+    new = {**{k: v for k, v in node.attrs.items() if k != "auto_pad"}, **attrs}
+    new["pads"] = tuple(a + b for a, b in zip(own, added, strict=True))
+    return Rewrite((replace(node, inputs=(x, *node.inputs[1:]), attrs=new),))
+
+
+def _pads(view: View, pad: Node, rank: int) -> tuple[int, ...] | None:
+    """Pads before and behind every axis; opset 18 may name only some axes."""
+    if view.opset < 11:
+        return tuple(pad.attrs.get("pads", ()))
+    array, axes = view.constant(pad.inputs[1]), pad.inputs[3] if len(pad.inputs) > 3 else None
+    if array is None:
+        return None
+    pads = [int(v) for v in array]
+    if axes is None:
+        return tuple(pads)
+    named = view.constant(axes)
+    if named is None:
+        return None
+    found = [0] * 2 * rank
+    for i, axis in enumerate(named.ravel()):
+        found[int(axis) % rank], found[int(axis) % rank + rank] = pads[i], pads[i + len(named)]
+    return tuple(found)
+
+
+def _fill(view: View, pad: Node) -> Array | None:
+    if view.opset < 11:
+        return np.array(pad.attrs.get("value", 0.0))
+    value = pad.inputs[2] if len(pad.inputs) > 2 else None
+    return np.array(0) if value is None else view.constant(value)
+
+
+def _is_lowest(fill: Array) -> bool:
+    """−∞, or the lowest number of the type."""
+    if fill.dtype.kind == "f":
+        return bool(fill == -np.inf or fill == np.finfo(fill.dtype).min)
+    return fill.dtype.kind in "iu" and bool(fill == np.iinfo(fill.dtype).min)
+
+
+PADS = Sweep(
+    "pads",
+    {
+        "Conv": (pad_into_conv,),
+        "MaxPool": (pad_into_max_pool,),
+        "AveragePool": (pad_into_average_pool,),
+    },
+)
