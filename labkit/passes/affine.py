@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labkit.graph import Array, Node, Shape, Value
-from labkit.passes.rewriting import Refusal, Rewrite, Sweep, View
+from labkit.passes.rewriting import Refusal, Rewrite, Table, View
 from labkit.passes.weights import ABSORBERS, Affine, absorb_before
 
 _ARITHMETIC = {"Mul", "Div", "Add", "Sub", "Sum"}
@@ -27,7 +27,7 @@ class _Found:
     affine: Affine
 
 
-def into_producer(view: View, node: Node) -> Rewrite | Refusal | None:
+def affine_into_producer(view: View, node: Node) -> Rewrite | Refusal | None:
     """Conv, ConvTranspose, Gemm, MatMul or BatchNormalization → affine becomes one node of the first kind.
 
     Weights are copied, so a node that shares them keeps its own.
@@ -47,7 +47,7 @@ def into_producer(view: View, node: Node) -> Rewrite | Refusal | None:
     return None
 
 
-def into_conv_behind(view: View, conv: Node) -> Rewrite | Refusal | None:
+def affine_into_conv_behind(view: View, conv: Node) -> Rewrite | Refusal | None:
     """affine → Conv becomes one Conv, when no padding stands between them: padding is not scaled or shifted."""
     x = conv.inputs[0]
     node = view.producer(x)
@@ -127,10 +127,7 @@ def _batch_norm(view: View, node: Node, x: Value, axis: int) -> _Found | Refusal
         return _Found(x, Affine(scale, beta - scale * mean))
 
 
-AFFINE = Sweep(
-    "affine",
-    {
-        **dict.fromkeys(("BatchNormalization", *_ARITHMETIC), (into_producer,)),
-        "Conv": (into_conv_behind,),
-    },
-)
+AFFINE: Table = {
+    **dict.fromkeys(("BatchNormalization", *_ARITHMETIC), (affine_into_producer,)),
+    "Conv": (affine_into_conv_behind,),
+}

@@ -9,7 +9,7 @@ import numpy as np
 from labkit.errors import GraphError
 from labkit.graph import Array, Node, TensorType
 from labkit.interpreter import evaluate
-from labkit.passes.rewriting import Refusal, Rewrite, Sweep, View
+from labkit.passes.rewriting import Refusal, Rewrite, Table, View
 from labkit.units import KIB, format_bytes
 
 # Operators whose result differs from run to run. (RandomNormal and RandomUniform read nothing, so they never qualify.)
@@ -66,4 +66,4 @@ def _fold(view: View, node: Node, arrays: dict[str, Array]) -> Rewrite | Refusal
     return Rewrite(constants=constants)
 
 
-FOLD = Sweep("fold", {"*": (FoldConstant(),)})
+FOLD: Table = {"*": (FoldConstant(),)}

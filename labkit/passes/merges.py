@@ -9,7 +9,7 @@ import numpy as np
 
 from labkit.graph import Node, TensorType, Value
 from labkit.passes.ranges import clip_bounds, clip_node
-from labkit.passes.rewriting import Refusal, Rewrite, Sweep, View, before, forward
+from labkit.passes.rewriting import Refusal, Rewrite, Table, View, before, forward
 from labkit.passes.slicing import spans
 
 _RESHAPES = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"}
@@ -192,17 +192,14 @@ def where_of_not(view: View, node: Node) -> Rewrite | None:
     return Rewrite((replace(node, inputs=(inner.inputs[0], node.inputs[2], node.inputs[1])),))
 
 
-MERGES = Sweep(
-    "merges",
-    {
-        "Transpose": (transpose_of_transpose,),
-        **dict.fromkeys(_RESHAPES, (reshape_of_reshape,)),
-        "Slice": (slice_of_slice,),
-        **dict.fromkeys(_SELF_INVERSE | _IDEMPOTENT - {"Relu"}, (cancel_or_repeat,)),
-        "Relu": (cancel_or_repeat, clip_of_clip),
-        "Clip": (clip_of_clip,),
-        "Cast": (cast_of_cast,),
-        "Concat": (concat_of_split, concat_of_concat),
-        "Where": (where_of_not,),
-    },
-)
+MERGES: Table = {
+    "Transpose": (transpose_of_transpose,),
+    **dict.fromkeys(_RESHAPES, (reshape_of_reshape,)),
+    "Slice": (slice_of_slice,),
+    **dict.fromkeys(_SELF_INVERSE | _IDEMPOTENT - {"Relu"}, (cancel_or_repeat,)),
+    "Relu": (cancel_or_repeat, clip_of_clip),
+    "Clip": (clip_of_clip,),
+    "Cast": (cast_of_cast,),
+    "Concat": (concat_of_split, concat_of_concat),
+    "Where": (where_of_not,),
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from labkit.graph import Array, Node, Shape, Value
-from labkit.passes.rewriting import Refusal, Rewrite, Sweep, View, forward
+from labkit.passes.rewriting import Refusal, Rewrite, Table, View, forward
 from labkit.passes.slicing import Span, spans
 
 # What leaves x as it is when it stands second; for the commutative ones it may stand first as well.
@@ -125,19 +125,16 @@ def _show(value: Value) -> str:
     return "×".join(map(str, value.shape)) if value.shape is not None else "an unknown shape"
 
 
-NO_OPS = Sweep(
-    "no-ops",
-    {
-        "Identity": (identity,),
-        "Dropout": (dropout,),
-        **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile"), (same_shape,)),
-        "Transpose": (transpose_in_place,),
-        "Slice": (slice_of_all,),
-        "Cast": (cast_to_same,),
-        "Pad": (pad_by_nothing,),
-        **dict.fromkeys(("Concat", "Sum", "Max", "Min", "Mean", "Split"), (of_one,)),
-        **dict.fromkeys(("Resize", "Upsample"), (resize_by_one,)),
-        **dict.fromkeys(("MaxPool", "AveragePool"), (pool_of_one,)),
-        **dict.fromkeys(_UNITS, (unit,)),
-    },
-)
+NO_OPS: Table = {
+    "Identity": (identity,),
+    "Dropout": (dropout,),
+    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile"), (same_shape,)),
+    "Transpose": (transpose_in_place,),
+    "Slice": (slice_of_all,),
+    "Cast": (cast_to_same,),
+    "Pad": (pad_by_nothing,),
+    **dict.fromkeys(("Concat", "Sum", "Max", "Min", "Mean", "Split"), (of_one,)),
+    **dict.fromkeys(("Resize", "Upsample"), (resize_by_one,)),
+    **dict.fromkeys(("MaxPool", "AveragePool"), (pool_of_one,)),
+    **dict.fromkeys(_UNITS, (unit,)),
+}

@@ -8,12 +8,23 @@ from typing import Any
 import numpy as np
 
 from labkit.graph import Array, Node
-from labkit.passes.rewriting import Refusal, Rewrite, Sweep, View, before
+from labkit.passes.rewriting import Refusal, Rewrite, Table, View, before
 
 
 def pad_into_conv(view: View, node: Node) -> Rewrite | Refusal | None:
     """Conv pads with zeros: so does a constant Pad of 0 over its spatial axes."""
     return _absorb(view, node, neutral=lambda fill: fill == 0, named="a Conv pads with 0")
+
+
+def pad_into_conv_integer(view: View, node: Node) -> Rewrite | Refusal | None:
+    """ConvInteger pads with its zero point, which is 0 unless given."""
+    given = node.inputs[2] if len(node.inputs) > 2 else None
+    zero = np.array(0) if given is None else view.constant(given)
+    if zero is None or zero.size != 1:
+        return None
+    return _absorb(
+        view, node, neutral=lambda fill: fill == zero.ravel()[0], named=f"a ConvInteger pads with {zero.item()}"
+    )
 
 
 def pad_into_max_pool(view: View, node: Node) -> Rewrite | Refusal | None:
@@ -90,11 +101,9 @@ def _is_lowest(fill: Array) -> bool:
     return fill.dtype.kind in "iu" and bool(fill == np.iinfo(fill.dtype).min)
 
 
-PADS = Sweep(
-    "pads",
-    {
-        "Conv": (pad_into_conv,),
-        "MaxPool": (pad_into_max_pool,),
-        "AveragePool": (pad_into_average_pool,),
-    },
-)
+PADS: Table = {
+    "Conv": (pad_into_conv,),
+    "ConvInteger": (pad_into_conv_integer,),
+    "MaxPool": (pad_into_max_pool,),
+    "AveragePool": (pad_into_average_pool,),
+}

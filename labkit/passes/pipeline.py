@@ -8,34 +8,33 @@ from labkit.errors import LabError, NotConverged
 from labkit.graph import Graph
 from labkit.hardware import Hardware
 from labkit.passes.affine import AFFINE
+from labkit.passes.control import CONTROL
 from labkit.passes.cse import share
 from labkit.passes.dead import eliminate_dead
+from labkit.passes.extremes import EXTREMES
 from labkit.passes.fold import FOLD
 from labkit.passes.merges import MERGES
 from labkit.passes.no_ops import NO_OPS
 from labkit.passes.pads import PADS
+from labkit.passes.products import PRODUCTS
 from labkit.passes.report import Report, Step
-from labkit.passes.rewriting import Pass, explain
+from labkit.passes.rewriting import Pass, Sweep, combined, explain
 from labkit.passes.shapes import SHAPES
+from labkit.passes.spread import SPREAD
 from labkit.passes.transposes import TRANSPOSES
 
 # Each pass makes work for the next: a no-op between Conv and BatchNormalization hides the pair, a folded parameter
 # makes it foldable, and both leave nodes and constants that nothing reads. So "dead" runs last in every round.
 PASSES: dict[str, Pass] = {
-    "no-ops": NO_OPS,
-    "merges": MERGES,
-    "transposes": TRANSPOSES,
-    "pads": PADS,
-    "shapes": SHAPES,
-    "fold": FOLD,
-    "affine": AFFINE,
+    "no-ops": Sweep("no-ops", NO_OPS),
+    "merges": Sweep("merges", combined(MERGES, EXTREMES, PRODUCTS, PADS, SPREAD)),
+    "transposes": Sweep("transposes", TRANSPOSES),
+    "fold": Sweep("fold", combined(CONTROL, SHAPES, FOLD)),
+    "affine": Sweep("affine", AFFINE),
     "share": share,
     "dead": eliminate_dead,
 }
-LEVELS: dict[str, tuple[str, ...]] = {
-    "none": (),
-    "basic": ("no-ops", "merges", "transposes", "pads", "shapes", "fold", "affine", "share", "dead"),
-}
+LEVELS: dict[str, tuple[str, ...]] = {"none": (), "basic": tuple(PASSES)}
 
 # A round that changes anything removes a node, an edge or a constant, or shortens a chain; real networks need three or
 # four rounds. Two passes that undo each other would go on for ever, and that is what this limit finds.

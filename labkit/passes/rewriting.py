@@ -119,6 +119,12 @@ class Sweep:
                 yield rule, rule(view, node)
 
 
+def combined(*tables: Table) -> Table:
+    """One table of several: the rules of an operator in the order of the tables."""
+    ops = dict.fromkeys(op for table in tables for op in table)
+    return {op: tuple(rule for table in tables for rule in table.get(op, ())) for op in ops}
+
+
 def explain(graph: Graph, passes: tuple[Pass, ...]) -> tuple[Refusal, ...]:
     """Every refusal of every rule in ``passes``, over one graph: why it is not smaller than it is."""
     return tuple(refusal for one in passes if isinstance(one, Sweep) for refusal in one.refusals(graph))

@@ -14,7 +14,7 @@ import numpy as np
 from labkit.build import make_node
 from labkit.graph import Dim, Node, TensorType, Value
 from labkit.ops.call import product
-from labkit.passes.rewriting import Rewrite, Sweep, View, forward
+from labkit.passes.rewriting import Rewrite, Table, View, forward
 from labkit.protos import elem_type
 
 _DEEPEST = 24  # links of a chain; real ones have five
@@ -175,14 +175,11 @@ def cast_like(view: View, node: Node) -> Rewrite | None:
     return Rewrite((Node("Cast", (x,), node.outputs, {"to": elem_type(like.dtype), **attrs}, name=node.name),))
 
 
-SHAPES = Sweep(
-    "shapes",
-    {
-        **dict.fromkeys(("Shape", "Gather", "Slice", "Concat", "Unsqueeze", "Squeeze", "Cast"), (known_shape,)),
-        **dict.fromkeys(("Mul", "Add", "Sub", "Div"), (known_shape,)),
-        "Size": (known_size,),
-        "Reshape": (reshape_by_dims,),
-        "Expand": (expand_by_dims,),
-        "CastLike": (cast_like,),
-    },
-)
+SHAPES: Table = {
+    **dict.fromkeys(("Shape", "Gather", "Slice", "Concat", "Unsqueeze", "Squeeze", "Cast"), (known_shape,)),
+    **dict.fromkeys(("Mul", "Add", "Sub", "Div"), (known_shape,)),
+    "Size": (known_size,),
+    "Reshape": (reshape_by_dims,),
+    "Expand": (expand_by_dims,),
+    "CastLike": (cast_like,),
+}

@@ -12,13 +12,13 @@ from dataclasses import replace
 import numpy as np
 
 from labkit.graph import Array, Node, TensorType, Value
-from labkit.passes.rewriting import Rewrite, Sweep, View
+from labkit.passes.rewriting import Rewrite, Table, View
 
 UNARY = {
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast", "Ceil", "Celu", "Clip", "Cos", "Cosh",
-    "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log",
-    "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus",
-    "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast", "Ceil", "Celu", "Clip", "Cos",
+    "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN",
+    "LeakyRelu", "Log", "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Shrink", "Sigmoid", "Sign",
+    "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Swish", "Tan", "Tanh", "ThresholdedRelu",
 }  # fmt: skip
 BINARY = {
     "Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual", "Less",
@@ -108,11 +108,8 @@ def _behind(
     return Rewrite((moved, transpose), constants)
 
 
-TRANSPOSES = Sweep(
-    "transposes",
-    {
-        **dict.fromkeys(UNARY, (sink_through_unary,)),
-        **dict.fromkeys(BINARY, (sink_through_elementwise,)),
-        "Concat": (sink_through_concat,),
-    },
-)
+TRANSPOSES: Table = {
+    **dict.fromkeys(UNARY, (sink_through_unary,)),
+    **dict.fromkeys(BINARY, (sink_through_elementwise,)),
+    "Concat": (sink_through_concat,),
+}

@@ -9,7 +9,7 @@
 # |---|---|
 # | 1 The network as a graph | 8 |
 # | 2 What it costs, operator by operator | 10 |
-# | 3 Five passes, switched on and off | 14 |
+# | 3 Seven passes, switched on and off | 14 |
 # | 4 Order, orphans and the fixed point | 8 |
 # | 5 Is it still the same network? | 8 |
 # | 6 Why not? Guards that say no | 6 |
@@ -113,20 +113,22 @@ my_shares.compare(products=products, the_rest=100 - products)
 # size of the tensor. Removing a node saves both.
 
 # %% [markdown]
-# ## 3 · Five passes, switched on and off
+# ## 3 · Seven passes, switched on and off
 #
 # | pass | what it removes | why that is allowed |
 # |---|---|---|
 # | `no-ops` | Identity, inference Dropout, Reshape to the same shape | the output *is* the input |
-# | `merges` | a Transpose behind a Transpose | two permutations are one, or none |
-# | `fold` | nodes whose inputs are all constant | their result never changes |
-# | `affine` | BatchNormalization behind a Conv | s·(W·x + b − μ) + β is again a Conv |
+# | `merges` | two nodes in a row that one can do: Transposes, Clips, a Pad and a Conv | the pair computes the same |
+# | `transposes` | a Transpose moves on until it meets its inverse | elementwise work has no axes |
+# | `fold` | nodes whose inputs are all constant, shapes that are known | their result never changes |
+# | `affine` | BatchNormalization, or a number a channel, next to weights | s·(W·x + b − μ) + β is again a Conv |
+# | `share` | a node that computes what another one has | same inputs, same operator, not random |
 # | `dead` | what no output depends on | nobody reads it |
 #
 # `affine` is often called constant folding. It is not: the Conv depends on the input. It is algebra, and what it
 # folds is only the arithmetic between the weights and the statistics.
 #
-# **Predict.** How many nodes are left when all five have done their work? Which pass alone saves the most bytes?
+# **Predict.** How many nodes are left when all seven have done their work? Which pass alone saves the most bytes?
 
 # %%
 my_nodes = predict("after all passes", nodes=None, best_pass=None)
@@ -147,13 +149,13 @@ explorer
 # The same switches can be moved from code. Here only the no-ops go:
 
 # %%
-print(explorer.set(merges=False, fold=False, affine=False, dead=False))
+print(explorer.set(merges=False, transposes=False, fold=False, affine=False, share=False, dead=False))
 
 # %% [markdown]
 # And here everything but `affine`:
 
 # %%
-print(explorer.set(merges=True, fold=True, dead=True))
+print(explorer.set(merges=True, transposes=True, fold=True, share=True, dead=True))
 
 # %% [markdown]
 # **Compare.** Each pass alone, on the cluttered network:
@@ -171,8 +173,8 @@ print()
 my_nodes.compare(nodes=len(report.graph.nodes), best_pass=max(saved, key=saved.get))
 
 # %% [markdown]
-# **Explain.** `fold` finds nothing here: the weights of this network are plain arrays. In networks from other
-# exporters it removes hundreds of nodes that compute shapes.
+# **Explain.** `transposes`, `fold` and `share` find nothing here: this network was written in one layout, its weights
+# are plain arrays, and it computes nothing twice. In networks from other exporters `fold` removes hundreds of nodes.
 #
 # `affine` removes one BatchNormalization for each Conv. Its saving is exact: every one of them would have read its
 # input, its four parameters, and written its output. The Conv gains a bias, which it reads.

@@ -23,7 +23,9 @@ def test_a_pass_switched_off_and_another_machine_change_table_text_and_roofline(
     before = lesson.text(status), lesson.text(table), lesson.pixels(plot)
 
     lesson.press(f"{view} label:has-text('affine') input", "Space")
-    lesson.wait_until(lambda: "no-ops, merges, fold, dead." in lesson.text(status), "the text says affine is off")
+    lesson.wait_until(
+        lambda: "no-ops, merges, transposes, fold, share, dead." in lesson.text(status), "the text says affine is off"
+    )
     lesson.wait_until(lambda: lesson.pixels(plot) != before[2], "the roofline moved")
     switched = lesson.text(table), lesson.pixels(plot)
     assert "affine" not in switched[0]

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 import labkit
-from labkit.passes.affine import AFFINE
-from labkit.passes.fold import FOLD, FoldConstant
-from labkit.passes.merges import MERGES
-from labkit.passes.no_ops import NO_OPS
+from labkit.passes.fold import FoldConstant
+from labkit.passes.pipeline import PASSES
 from labkit.passes.rewriting import Sweep, explain
 
 RNG = np.random.default_rng(7)
+NO_OPS, MERGES, FOLD, AFFINE = (PASSES[name] for name in ("no-ops", "merges", "fold", "affine"))
 
 
 def ops(graph):

@@ -1,0 +1,113 @@
+"""Min and Max in a row, and reductions that put an axis back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from labkit.graph import Array, Node, TensorType, Value
+from labkit.passes.ranges import Bounds, clip_bounds, clip_node
+from labkit.passes.rewriting import Rewrite, Table, View, before
+
+_NUMPY = {"Min": np.minimum, "Max": np.maximum}
+_REDUCTIONS = {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
+               "ReduceProd", "ReduceSum", "ReduceSumSquare", "ArgMax", "ArgMin"}  # fmt: skip
+
+
+def extreme_of_extreme(view: View, node: Node) -> Rewrite | None:
+    """Max(Max(x, 1), 2) is Max(x, 2): constants of one sign meet, the rest is listed once."""
+    flat: list[Value] = []
+    for value in node.inputs:
+        inner = view.producer(value)
+        alike = inner is not None and (inner.op, inner.domain) == (node.op, "") and view.readers(inner.output) == 1
+        flat += [v for v in (inner.inputs if inner is not None and alike else (value,)) if v]
+    known = [(value, array) for value in flat if (array := view.constant(value)) is not None]
+    if len(flat) == len(node.inputs) and len(known) < 2:
+        return None
+    rest = [value for value in flat if view.constant(value) is None]
+    constants: dict[str, Array] = {}
+    if known:
+        combined = known[0][1]
+        for _, array in known[1:]:
+            combined = _NUMPY[node.op](combined, array)
+        name = view.fresh(f"{node.output.name}_bound")
+        constants[name] = np.asarray(combined)
+        rest.append(Value(name, TensorType.of(constants[name])))
+    return Rewrite((replace(node, inputs=tuple(rest)),), constants) if len(rest) > 1 else None
+
+
+def extremes_to_clip(view: View, node: Node) -> Rewrite | None:
+    """Min(Max(x, low), high) with one number a side is Clip(x, low, high); so is a Min or Max behind a Relu or Clip."""
+    outer = _bounds(view, node)
+    if outer is None or view.opset < 11 or node.output.dtype not in ("float16", "float32", "float64"):
+        return None
+    x, bounds = outer
+    inner = view.producer(x)
+    if inner is None or inner.domain or view.readers(x) > 1:
+        return None
+    found = _bounds(view, inner)
+    return None if found is None else clip_node(view, found[0], node, found[1].then(bounds))
+
+
+def _bounds(view: View, node: Node) -> tuple[Value, Bounds] | None:
+    """The tensor a node cuts, and to which interval, when the node is a Relu, a Clip, or Min or Max with one number."""
+    if node.op in ("Relu", "Clip") and node.inputs[0] is not None:
+        bounds = clip_bounds(view, node)
+        return None if bounds is None else (node.inputs[0], bounds)
+    if node.op not in _NUMPY or len(node.inputs) != 2:
+        return None
+    for x, other in (node.inputs, node.inputs[::-1]):
+        array = view.constant(other)
+        if (
+            x is not None
+            and array is not None
+            and array.size == 1
+            and x.shape is not None
+            and x.shape == node.output.shape
+        ):
+            number = array.ravel()[0].item()
+            return x, Bounds(number, np.inf) if node.op == "Max" else Bounds(-np.inf, number)
+    return None
+
+
+def clip_behind_extreme(view: View, node: Node) -> Rewrite | None:
+    """A Relu or Clip behind Min or Max with one number."""
+    return extremes_to_clip(view, node) if before(view, node, _NUMPY) else None
+
+
+def unsqueeze_of_reduce(view: View, node: Node) -> Rewrite | None:
+    """A reduction that drops axes which an Unsqueeze puts back keeps them instead (keepdims)."""
+    reduce = before(view, node, _REDUCTIONS)
+    x = reduce.inputs[0] if reduce else None
+    if (
+        reduce is None
+        or x is None
+        or x.shape is None
+        or reduce.attrs.get("keepdims", 1)
+        or view.readers(reduce.output) > 1
+    ):
+        return None
+    arg = reduce.op.startswith("Arg")
+    as_input = not arg and len(reduce.inputs) > 1
+    reduced = (
+        (reduce.attrs.get("axis", 0),)
+        if arg
+        else view.constant(reduce.inputs[1])
+        if as_input
+        else reduce.attrs.get("axes")
+    )
+    back = node.attrs.get("axes") if view.opset < 13 else view.constant(node.inputs[1])
+    if reduced is None or back is None:
+        return None
+    rank = len(x.shape)
+    if sorted(int(a) % rank for a in np.ravel(reduced)) != sorted(int(a) % rank for a in np.ravel(back)):
+        return None
+    return Rewrite((replace(reduce, outputs=node.outputs, attrs={**reduce.attrs, "keepdims": 1}),))
+
+
+EXTREMES: Table = {
+    **dict.fromkeys(_NUMPY, (extreme_of_extreme, extremes_to_clip)),
+    **dict.fromkeys(("Relu", "Clip"), (clip_behind_extreme,)),
+    "Unsqueeze": (unsqueeze_of_reduce,),
+}

@@ -1,0 +1,56 @@
+"""Matrix products that a Gemm does whole: a bias added behind, a transposed operand in front."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from labkit.graph import Node, Value
+from labkit.passes.rewriting import Refusal, Rewrite, Table, View
+
+_FLOATS = {"float16", "float32", "float64", "bfloat16"}
+
+
+def bias_into_gemm(view: View, node: Node) -> Rewrite | Refusal | None:
+    """MatMul or a bias-free Gemm, then Add: one Gemm. The bias may be any tensor that spreads over the product."""
+    if len(node.inputs) != 2 or node.inputs[0] == node.inputs[1]:
+        return None
+    for x, bias in (node.inputs, node.inputs[::-1]):
+        product = view.producer(x)
+        if x is None or bias is None or product is None or product.domain or product.op not in ("MatMul", "Gemm"):
+            continue
+        if product.op == "Gemm" and any(product.inputs[2:]):
+            continue
+        if x.dtype not in _FLOATS or any(
+            value is None or value.type is None or value.type.rank != 2 for value in product.inputs[:2]
+        ):
+            return Refusal("rank", "a product with a bias is a Gemm, which multiplies matrices only")
+        if not _spreads(bias, x):
+            continue
+        if view.readers(x) > 1:
+            return Refusal("second reader", f"{x.name!r} is also read elsewhere, without the bias")
+        return Rewrite((replace(product, op="Gemm", inputs=(*product.inputs[:2], bias), outputs=node.outputs),))
+    return None
+
+
+def _spreads(bias: Value, product: Value) -> bool:
+    """Whether a tensor broadcasts one way to a matrix; a symbol only to itself."""
+    if bias.shape is None or product.shape is None or len(bias.shape) > 2:
+        return False
+    return all(b in (1, p) for b, p in zip(reversed(bias.shape), reversed(product.shape), strict=False))
+
+
+def transpose_into_gemm(view: View, node: Node) -> Rewrite | None:
+    """A Gemm reads either operand transposed at no cost. (Only perm (1, 0): (0, 1) transposes nothing.)"""
+    for index, flag in enumerate(("transA", "transB")):
+        transpose = view.producer(node.inputs[index])
+        if transpose is None or transpose.op != "Transpose" or transpose.domain or transpose.inputs[0] is None:
+            continue
+        if tuple(transpose.attrs.get("perm") or (1, 0)) != (1, 0):
+            continue
+        inputs = tuple(transpose.inputs[0] if i == index else value for i, value in enumerate(node.inputs))
+        attrs = {**node.attrs, flag: 1 - node.attrs.get(flag, 0)}
+        return Rewrite((replace(node, inputs=inputs, attrs=attrs),))
+    return None
+
+
+PRODUCTS: Table = {"Add": (bias_into_gemm,), "Sum": (bias_into_gemm,), "Gemm": (transpose_into_gemm,)}
