@@ -1,0 +1,123 @@
+"""Outer loops that repeat themselves further on: after enough of their iterations the rest is known exactly.
+
+A *block* is a number of iterations of a loop after which every tensor has moved by whole lines (and, in a cache with
+sets, back to the same sets). The trace of the next block is then that of this one with the lines renamed: each line of
+a tensor moves by the tensor's ``shift``. Two lines never get the same name, as tensors do not share lines. What a
+cache does depends only on which lines are the same, so equal histories have equal counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import gcd, lcm
+
+import numpy as np
+
+from labkit.memory.affine import Int64s, Trace
+from labkit.memory.program import Indices, Level, Program
+
+
+@dataclass(frozen=True, eq=False)
+class Period:
+    """``iterations`` of a loop make a block; from one to the next the lines of tensor t move by ``shift[t]``.
+
+    ``lag``: two blocks further apart have no line in common, tensors that stay in place aside (they meet in every
+    block, which is a lag of 1). ``write_lag``: the same among the tensors that move and are written. ``first``: lowest
+    and highest line of each tensor in the first block.
+    """
+
+    iterations: int
+    shift: Int64s
+    lag: int
+    write_lag: int
+    first: dict[int, tuple[int, int]]
+    line_bytes: int
+
+    @property
+    def blocks_made(self) -> int:
+        """After so many blocks the counts of the last one are known to repeat, and so are its dirty lines."""
+        return 1 + self.lag + self.write_lag
+
+    def times(self, factor: int) -> Period:
+        """So many blocks as one, for a use that does not ask for the lags."""
+        return replace(self, iterations=self.iterations * factor, shift=self.shift * factor)
+
+
+class TensorLines:
+    """Which tensor a line belongs to; ``disjoint`` is whether no line belongs to two."""
+
+    def __init__(self, trace: Trace, line_bytes: int) -> None:
+        bounds = [trace.bounds(tensor) for tensor in trace.tensors]
+        self.lows = np.array([low // line_bytes for low, _ in bounds], dtype=np.int64)
+        self.highs = np.array([high // line_bytes for _, high in bounds], dtype=np.int64)
+        self._order = np.argsort(self.lows, kind="stable")
+        self.disjoint = bool((self.lows[self._order][1:] > self.highs[self._order][:-1]).all())
+
+    def of(self, lines: Int64s) -> Indices:
+        """The number of the tensor for each line; the caller knows that they belong to one."""
+        found: Indices = self._order[np.searchsorted(self.lows[self._order], lines, side="right") - 1]
+        return found
+
+
+def period(program: Program, level: Level, line_bytes: int, sets: int = 1) -> Period | None:
+    """The blocks of an outermost loop, or None where a tensor moves at two speeds or no block is a whole period."""
+    strides: dict[int, int] = {}
+    for reference in range(level.span.start, level.span.stop):
+        stride = int(program.strides[reference, level.depth])
+        if strides.setdefault(int(program.tensor_of[reference]), stride) != stride:
+            return None
+    modulus = line_bytes * sets
+    iterations = lcm(*(modulus // gcd(modulus, abs(stride)) for stride in strides.values()))
+    if iterations > level.count:
+        return None
+    shift = np.zeros(len(program.tensors), dtype=np.int64)
+    lags, write_lags = [1], [0]
+    first = {}
+    for tensor, stride in strides.items():
+        if not stride:
+            continue
+        shift[tensor] = stride * iterations // line_bytes
+        low, high = first[tensor] = _block_lines(program, level, tensor, stride * (iterations - 1), line_bytes)
+        lags.append((high - low) // abs(int(shift[tensor])))
+        if program.write_of[level.span][program.tensor_of[level.span] == tensor].any():
+            write_lags.append(lags[-1])
+    return Period(iterations, shift, max(lags), max(write_lags), first, line_bytes)
+
+
+def _block_lines(program: Program, level: Level, tensor: int, move: int, line_bytes: int) -> tuple[int, int]:
+    """Lowest and highest line of a tensor in a block, in which the loop moves it by ``move`` bytes."""
+    lows, highs = [], []
+    for reference in range(level.span.start, level.span.stop):
+        if program.tensor_of[reference] == tensor:
+            placed = program.placed[reference]
+            low, high = placed.span(level.depth + 1)
+            lows.append(placed.reference.base + low + min(move, 0))
+            highs.append(placed.reference.base + high + max(move, 0))
+    return min(lows) // line_bytes, max(highs) // line_bytes
+
+
+def stands_alone(program: Program, level: Level, each: Period) -> bool:
+    """Whether no line that is new in a later block of the loop was touched before it, and none that moved after it.
+
+    Sufficient, and checked here: of each tensor that moves, what comes before the loop ends before the last block that
+    is made begins, and what comes after the loop begins where the loop ended.
+    """
+    for tensor, (low, high) in each.first.items():
+        shift = int(each.shift[tensor])
+        own = [at for at, found in enumerate(program.tensor_of) if found == tensor]
+        before = [program.placed[at] for at in own if at < level.span.start]
+        inside = [program.placed[at] for at in own if level.span.start <= at < level.span.stop]
+        after = [program.placed[at] for at in own if at >= level.span.stop]
+        made = (each.blocks_made - 1) * shift
+        line = each.line_bytes
+        if shift > 0:
+            clear = all(p.high // line < low + made for p in before)
+            ahead = max(p.high // line for p in inside)
+            clear = clear and all(p.low // line > ahead for p in after)
+        else:
+            clear = all(p.low // line > high + made for p in before)
+            ahead = min(p.low // line for p in inside)
+            clear = clear and all(p.high // line < ahead for p in after)
+        if not clear:
+            return False
+    return True
