@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import product
+from math import isqrt, prod
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit.access import Axis, tile_ranges
+from labkit.errors import LabError
 from labkit.loops import Halo
 from labkit.problems import Problem
 
@@ -27,28 +29,32 @@ class Table:
     largest: Mapping[str, Grid]  # bytes of the largest tile, by operand
     loaded: Mapping[str, Mapping[str | None, Grid]]  # bytes of one pass, by operand and by the loop that slides
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Candidates of each loop."""
+        return np.broadcast_shapes(*(size.shape for size in self.sizes.values()))
 
-def cut_least_or_most(table: Table, problem: Problem, loops: frozenset[str]) -> Table:
-    """The table with the plain ones of these loops left only their finest and their coarsest cut: fact (3)."""
-    windows = {loop for x in problem.inputs for axis in x.axes if not axis.is_plain for loop in axis.loops}
-    places = [i for i, loop in enumerate(problem.loops) if loop in loops - windows]
+    def map(self, change: Callable[[Any], Any]) -> Table:
+        """The table with every array changed."""
+        return Table(
+            {loop: change(grid) for loop, grid in self.sizes.items()},
+            {loop: change(grid) for loop, grid in self.trips.items()},
+            {name: change(grid) for name, grid in self.largest.items()},
+            {name: {loop: change(grid) for loop, grid in grids.items()} for name, grids in self.loaded.items()},
+        )
 
-    def ends(grid: Any) -> Any:
-        for place in places:
-            if grid.shape[place] > 2:
-                grid = np.take(grid, [0, -1], place)
-        return grid
 
-    return Table(
-        {loop: ends(grid) for loop, grid in table.sizes.items()},
-        {loop: ends(grid) for loop, grid in table.trips.items()},
-        {name: ends(grid) for name, grid in table.largest.items()},
-        {name: {loop: ends(grid) for loop, grid in grids.items()} for name, grids in table.loaded.items()},
-    )
+def window_loops(problem: Problem) -> frozenset[str]:
+    """The loops of axes such as p·stride + r; the others are plain."""
+    return frozenset(loop for x in problem.inputs for axis in x.axes if not axis.is_plain for loop in axis.loops)
 
 
 def make_table(problem: Problem, halo: Halo) -> Table:
-    """The candidates of each loop, and what they mean for each operand."""
+    """The candidates of each loop, and what they mean for each operand.
+
+    Raises LabError when there are too many to weigh, before any of them is made.
+    """
+    _check_number(problem)
     windows = {axis: _window(axis, problem, halo) for x in problem.inputs for axis in x.axes if not axis.is_plain}
     cut = {axis.loops[0]: window.sizes for axis, window in windows.items()}
     sizes = {}
@@ -66,6 +72,21 @@ def make_table(problem: Problem, halo: Halo) -> Table:
             others = _product((other.loaded for other in grids if other is not grid), x.itemsize)
             loaded[x.name] |= {loop: others * sliding for loop, sliding in grid.sliding.items()}
     return Table(sizes, trips, largest, loaded)
+
+
+def _check_number(problem: Problem) -> None:
+    """One plain loop is never searched, so it does not count."""
+    numbers = {loop: min(extent, 2 * isqrt(extent)) for loop, extent in problem.loops.items()}
+    plain = [number for loop, number in numbers.items() if loop not in window_loops(problem)]
+    windows = [axis.loops for x in problem.inputs for axis in x.axes if not axis.is_plain]
+    cuts = [problem.loops[base] * prod(numbers[tap] for tap in taps) for base, *taps in windows]
+    searched = prod(numbers.values()) // max(plain, default=1)
+    if max(numbers.values()) > _MOST_SIZES or searched > _MOST_CELLS or max(cuts, default=0) > _MOST_CUTS:
+        sizes = ", ".join(f"{loop}={extent:,}" for loop, extent in problem.loops.items())
+        raise LabError(f"{problem.name} has too many tiles to weigh ({sizes}): search a smaller problem")
+
+
+_MOST_SIZES, _MOST_CELLS, _MOST_CUTS = 10**6, 2 * 10**7, 10**5
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import ceil, prod
+from math import prod
 from typing import Any
 
 from labkit.access import Axis, Operand
@@ -25,14 +25,12 @@ ACCUMULATORS = {"float64": "float64", "float32": "float32", "float16": "float32"
 @dataclass(frozen=True)
 class Problem:
     """Loops with their extents, in the order of the obvious program; input operands; one output that products of
-    input elements are added up into. ``reuse`` is the most products of one output that share an input element. A copy
-    has one input, adds nothing up, and computes nothing."""
+    input elements are added up into. A copy has one input, adds nothing up, and computes nothing."""
 
     name: str
-    loops: Mapping[str, int]
+    loops: Mapping[str, int] = field(hash=False)
     inputs: tuple[Operand, ...]
     output: Operand
-    reuse: int = field(default=1, kw_only=True)
     is_copy: bool = field(default=False, kw_only=True)
 
     @property
@@ -143,9 +141,8 @@ def conv(shape: ConvShape, layout: str = "NCHW", dtype: str = "float32") -> Prob
     y = Operand(
         "Y", tuple({**plain, "h": plain["p"], "w": plain["q"]}[x] for x in memory_loops(layout, "f")), accumulator
     )
-    reuse = ceil(r / shape.strides[0]) * ceil(s / shape.strides[1])
     x = _image(shape, layout, plain, dtype)
-    return Problem(f"conv {shape.filters}×{shape.c}×{r}×{s} on {shape.h}×{shape.w}", loops, (x, w), y, reuse=reuse)
+    return Problem(f"conv {shape.filters}×{shape.c}×{r}×{s} on {shape.h}×{shape.w}", loops, (x, w), y)
 
 
 def im2col(shape: ConvShape, layout: str = "NCHW", dtype: str = "float32") -> Problem:

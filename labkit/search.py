@@ -1,33 +1,38 @@
 """The best tile: an exact optimum of the traffic model over tiles and loop orders, without trying them all one by one.
 
-Three facts shrink the space and lose nothing. (1) A tile size matters only through the number of its tiles, so of all
+Four facts shrink the space and lose nothing. (1) A tile size matters only through the number of its tiles, so of all
 sizes with the same number the smallest is enough (on a window axis, also those that load fewer elements). (2) Loops
 that index the same operands are alike to all of them, so only the order of such groups matters, and which loop of a
 group is innermost, where a window may slide. (3) A plain loop of the innermost group is best cut either not at all or
-as finely as possible. What is left is a grid, which NumPy evaluates at once.
+as finely as possible. (4) A larger tile of a plain loop never moves more bytes, so one such loop need not be searched:
+its largest tile that fits is best. What is left is a grid, which NumPy evaluates at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import permutations
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.access import Operand
-from labkit.candidates import Grid, Table, cut_least_or_most, make_table
+from labkit.candidates import Grid
+from labkit.cuts import Cut, cuts_of, fit, smallest
 from labkit.errors import LabError
+from labkit.hardware import Hardware
 from labkit.loops import Buffers, CPolicy, Halo, LoopNest
 from labkit.problems import Problem
 from labkit.units import format_bytes
+from labkit.weigh import dram_bytes, working_set_bytes
 
 
 @dataclass(frozen=True)
 class BestTile:
-    """The nest that moves the fewest bytes, and how many candidates were weighed. Ties go to the smaller working set,
-    then to the first in the order of the search, so the answer never depends on chance."""
+    """The nest that moves the fewest bytes, and of how many candidates it is the best. Ties go to the smaller working
+    set, then to the first in the order of the search, so the answer never depends on chance."""
 
     nest: LoopNest
     candidates: int
@@ -39,124 +44,128 @@ class BestTile:
 
 def best_tile(
     problem: Problem,
-    sram_bytes: int,
+    sram: int | Hardware,
     *,
     c_policy: CPolicy = "store",
     buffers: Buffers = "single",
     halo: Halo = "reload",
 ) -> BestTile:
-    """The tile and loop order that move the fewest bytes with an SRAM of this size.
+    """The tile and loop order that move the fewest bytes with an SRAM of this many bytes, or that of this hardware.
 
-    Raises LabError when not even one element of each operand fits.
+    Raises LabError when not even one element of each operand fits, and for a problem with too many tiles to weigh.
 
     >>> from labkit.problems import matmul
     >>> best = best_tile(matmul(1024, 1024, 1024), 512 * 1024)
     >>> best.nest.tile, best.dram_bytes
     ((342, 342, 1), 29360128)
     """
-    found = [
-        (entry.best_bytes, entry.working_set, rank, entry)
-        for rank, entry in enumerate(_search(problem, sram_bytes, c_policy, buffers, halo))
-        if entry.nest is not None
-    ]
-    if not found:
-        needed = LoopNest(problem, (1,) * len(problem.loops), tuple(problem.loops), c_policy, buffers).working_set_bytes
-        raise LabError(f"SRAM of {format_bytes(sram_bytes)}: one element of each operand needs {format_bytes(needed)}")
-    *_, best = min(found, key=lambda row: row[:3])
-    assert best.nest is not None
-    return BestTile(best.nest, sum(entry.candidates for *_, entry in found))
+    sram_bytes = sram.sram_bytes if isinstance(sram, Hardware) else sram
+    return _best_tile(_unit_nest(problem, c_policy, buffers, halo), sram_bytes)
+
+
+class ParetoPoint(NamedTuple):
+    """From this SRAM size on, this nest moves the fewest bytes, until the next point."""
+
+    sram_bytes: int
+    dram_bytes: int
+    nest: LoopNest
 
 
 @dataclass(frozen=True)
-class _Entry:
-    """The best of one loop order."""
+class Pareto:
+    """The fewest bytes that a tiled nest moves, as a step function of the SRAM size: the "ski slope".
 
-    nest: LoopNest | None
-    best_bytes: float
-    working_set: float
-    candidates: int
+    Source of the name: Huang, Tsai, Emer and Parashar, "Mind the gap: attainable data movement and operational
+    intensity bounds for tensor algorithms", ISCA 2024.
+    """
 
+    points: tuple[ParetoPoint, ...]  # SRAM grows and bytes fall from each to the next
 
-def _search(problem: Problem, sram_bytes: int, c_policy: CPolicy, buffers: Buffers, halo: Halo) -> Iterator[_Entry]:
-    loops = tuple(problem.loops)
-    whole = make_table(problem, halo)
-    for order, innermost in _orders(problem, halo):
-        table = cut_least_or_most(whole, problem, innermost)
-        working_set = _working_set(problem, table, buffers)
-        total = _total_bytes(problem, table, order, c_policy, halo)
-        total, working_set = np.broadcast_arrays(np.where(working_set <= sram_bytes, total, np.inf), working_set)
-        least = total.min()
-        if not np.isfinite(least):
-            yield _Entry(None, np.inf, np.inf, total.size)
-            continue
-        ties = np.flatnonzero(total.ravel() == least)
-        at = np.unravel_index(ties[working_set.ravel()[ties].argmin()], total.shape)
-        tile = tuple(int(table.sizes[loop].ravel()[at[i]]) for i, loop in enumerate(loops))
-        nest = LoopNest(problem, tile, order, c_policy, buffers, halo)
-        yield _Entry(nest, float(least), float(working_set[at]), total.size)
+    def at(self, sram_bytes: int) -> ParetoPoint:
+        """The best nest for an SRAM of this size; LabError when nothing fits."""
+        place = bisect_right(self.points, sram_bytes, key=lambda point: point.sram_bytes)
+        if place == 0:
+            raise _does_not_fit(self.points[0].nest, sram_bytes)
+        return self.points[place - 1]
+
+    def bytes_at(self, sram_bytes: int) -> int:
+        """The fewest bytes with an SRAM of this size; LabError when nothing fits."""
+        return self.at(sram_bytes).dram_bytes
 
 
-def _orders(problem: Problem, halo: Halo) -> Iterator[tuple[tuple[str, ...], frozenset[str]]]:
-    """Loop orders worth trying, each with the loops of its innermost group, which fact (3) is about."""
-    groups: dict[frozenset[str], list[str]] = {}
-    for loop in problem.loops:
-        users = frozenset(x.name for x in problem.operands if loop in x.loops)
-        groups.setdefault(users, []).append(loop)
-    everywhere = groups.pop(frozenset(x.name for x in problem.operands), [])
-    windows = {axis.loops[0] for x in problem.inputs for axis in x.axes if not axis.is_plain}
-    for arrangement in permutations(groups.values()):
-        last = arrangement[-1] if arrangement else []
-        sliding = [loop for loop in last if loop in windows] if halo == "slide" else []
-        for inner in sliding or last[-1:]:
-            innermost = [*(loop for loop in last if loop != inner), inner]
-            order = (*everywhere, *(loop for group in arrangement[:-1] for loop in group), *innermost)
-            yield order, frozenset(last)
+def pareto(
+    problem: Problem, *, c_policy: CPolicy = "store", buffers: Buffers = "single", halo: Halo = "reload"
+) -> Pareto:
+    """``best_tile`` for every SRAM size at once; remembered, so that asking again costs nothing.
+
+    >>> from labkit.problems import matmul
+    >>> slope = pareto(matmul(1024, 1024, 1024))
+    >>> slope.bytes_at(64 * 1024), slope.bytes_at(512 * 1024), slope.points[-1].dram_bytes
+    (75497472, 29360128, 12582912)
+    """
+    return _pareto(_unit_nest(problem, c_policy, buffers, halo))
 
 
-def _working_set(problem: Problem, table: Table, buffers: Buffers) -> Grid:
-    unit = LoopNest(problem, (1,) * len(problem.loops), tuple(problem.loops), buffers=buffers)
-    total: Grid = np.zeros((1,) * len(problem.loops))
-    for operand in problem.operands:
-        total = total + unit.slots(operand) * table.largest[operand.name]
-    return total
+def _unit_nest(problem: Problem, c_policy: CPolicy, buffers: Buffers, halo: Halo) -> LoopNest:
+    """The question as a nest of the smallest tiles, whose options are checked and whose order is still open."""
+    return LoopNest(problem, (1,) * len(problem.loops), tuple(problem.loops), c_policy, buffers, halo)
 
 
-def _total_bytes(problem: Problem, table: Table, order: tuple[str, ...], c_policy: CPolicy, halo: Halo) -> Grid:
-    """Bytes of every candidate under one order: the closed form of LoopNest, over arrays."""
-    output = problem.output
-    passes = _passes(output, table, order)
-    if c_policy == "spill":
-        passes = np.ones_like(passes)
-        for loop in problem.reductions:
-            passes = passes * table.trips[loop]
-    total = output.nbytes * (2 * passes - (c_policy == "store"))
-    for operand in problem.inputs:
-        loaded = table.loaded[operand.name]
-        one_pass = loaded[None]
-        if halo == "slide":
-            for loop in (loop for loop in loaded if loop is not None):
-                one_pass = np.where(_is_moving(loop, operand, table, order), loaded[loop], one_pass)
-        total = total + _passes(operand, table, order) * one_pass
-    return total
+def _does_not_fit(nest: LoopNest, sram_bytes: int) -> LabError:
+    unit = LoopNest(nest.problem, (1,) * len(nest.tile), nest.order, nest.c_policy, nest.buffers)
+    needed = format_bytes(unit.working_set_bytes)
+    return LabError(f"SRAM of {format_bytes(sram_bytes)}: one element of each operand needs {needed}")
 
 
-def _passes(operand: Operand, table: Table, order: tuple[str, ...]) -> Grid:
-    """How often the whole operand comes: loops that do not index it, outside one that moves it."""
-    moved: NDArray[np.bool_] = np.zeros((1,) * len(order), dtype=bool)
-    passes: Grid = np.ones((1,) * len(order))
-    for loop in reversed(order):
-        if loop in operand.loops:
-            moved = moved | (table.trips[loop] > 1)
-        else:
-            passes = passes * np.where(moved, table.trips[loop], 1)
-    return passes
+@lru_cache(maxsize=4096)  # layers of a network are often alike
+def _best_tile(unit: LoopNest, sram_bytes: int) -> BestTile:
+    cuts = cuts_of(unit)
+    found = []
+    for cut in cuts:
+        fitted = fit(unit, cut.table, sram_bytes)
+        for order, nest in enumerate(cut.nests):
+            total = np.where(fitted.fits, dram_bytes(nest, fitted.table), np.inf)
+            found.append((total.min(), total, fitted, cut, order))
+    least = min(row[0] for row in found)
+    if not np.isfinite(least):
+        raise _does_not_fit(unit, sram_bytes)
+    _, number, place, order = min(smallest(*row) for row in found if row[0] == least)
+    return BestTile(cuts[number].nest_at(order, place), sum(len(cut.nests) * prod(cut.table.shape) for cut in cuts))
 
 
-def _is_moving(loop: str, operand: Operand, table: Table, order: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Where a loop is the innermost one that moves an operand's tile."""
-    inside = order[order.index(loop) + 1 :]
-    moving: NDArray[np.bool_] = table.trips[loop] > 1
-    for other in inside:
-        if other in operand.loops:
-            moving = moving & (table.trips[other] == 1)
-    return moving
+@lru_cache(maxsize=256)
+def _pareto(unit: LoopNest) -> Pareto:
+    cuts = cuts_of(unit)
+    rows = np.concatenate([_frontier(unit, cut) for cut in cuts])
+    rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
+    points = []
+    for working_set, total, number, place, order in rows[_falls(rows[:, 1])].tolist():
+        nest = cuts[int(number)].nest_at(int(order), int(place))
+        points.append(ParetoPoint(int(working_set), int(total), nest))
+    return Pareto(tuple(points))
+
+
+def _frontier(unit: LoopNest, cut: Cut) -> Grid:
+    """Rows (working set, bytes, cut, place, order) of the candidates that move fewer bytes than all smaller ones."""
+    size = prod(cut.table.shape)
+    if size > _MOST_CELLS:
+        raise LabError(f"{unit.problem.name}: a curve through {size:,} tiles; labkit draws up to {_MOST_CELLS:,}")
+    least, best = np.full(cut.table.shape, np.inf), np.zeros(cut.table.shape, np.int8)
+    for order, nest in enumerate(cut.nests):
+        total = dram_bytes(nest, cut.table)
+        best[np.broadcast_to(total < least, best.shape)] = order
+        np.minimum(least, total, out=least)
+    working_set = np.broadcast_to(working_set_bytes(unit, cut.table), least.shape).ravel()
+    by_room = np.argsort(working_set, kind="stable")
+    kept = by_room[_falls(least.ravel()[by_room])]
+    columns = (working_set[kept], least.ravel()[kept], np.full(kept.shape, cut.number), kept, best.ravel()[kept])
+    return np.stack([column.astype(np.float64) for column in columns], axis=1)
+
+
+_MOST_CELLS = 20_000_000
+
+
+def _falls(numbers: Grid) -> NDArray[np.bool_]:
+    """Where a number is below all before it."""
+    lowest = np.minimum.accumulate(numbers)
+    return np.append(True, lowest[1:] < lowest[:-1])
