@@ -44,7 +44,9 @@ class Axis:
         return found[(found >= 0) & (found < self.extent)]
 
     def count(self, ranges: Mapping[str, range]) -> int:
-        """How many there are."""
+        """How many there are; none for an empty range."""
+        if not all(len(ranges[loop]) for loop in self.loops):
+            return 0
         if self.is_plain:
             return len(ranges[self.loops[0]])
         return int(self.counts([[ranges[loop]] for loop in self.loops])[0])
@@ -53,7 +55,7 @@ class Axis:
     def tile_counts(self, extents: tuple[int, ...], tiles: tuple[int, ...], sliding: bool = False) -> NDArray[np.int64]:
         """Positions that each tile loads, for loops of these extents cut into tiles of these sizes, last loop fastest.
 
-        ``sliding``: what the tile before held stays, so only new positions are loaded.
+        ``sliding``: what the tile before held stays, so only new positions are loaded; one loop only may be cut then.
         """
         if (total := prod(-(-extent // tile) for extent, tile in zip(extents, tiles, strict=True))) > _MOST_TILES:
             raise LabError(f"{total:,} tiles along one axis; labkit counts up to {_MOST_TILES:,}")

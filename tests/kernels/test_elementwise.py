@@ -62,3 +62,44 @@ def test_tiles_that_do_not_fit_overflow() -> None:
 def test_bad_input_is_named(x: np.ndarray, ops: list[ElementwiseOp], tile: tuple[int, int], message: str) -> None:
     with pytest.raises(LabError, match=message):
         run_fused(x, ops, Scratchpad("1KiB"), tile)
+
+
+@settings(deadline=None)
+@given(
+    st.tuples(*(st.integers(1, 4) for _ in range(4))),
+    st.tuples(*(st.integers(1, 3) for _ in range(4))),
+    st.permutations(range(4)),
+)
+def test_any_number_of_axes_any_order_of_tiles(shape: tuple[int, ...], tile: tuple[int, ...], order: list[int]) -> None:
+    rng = np.random.default_rng(0)
+    x, residual = rng.standard_normal((2, *shape)).astype(np.float32)
+    scale = rng.standard_normal((1, shape[1], 1, 1)).astype(np.float32)
+    ops = [
+        ElementwiseOp("scale", "scaled", np.multiply, {"scale": scale}),
+        ElementwiseOp("add", "y", np.add, {"residual": residual}),
+    ]
+    apart, together = Scratchpad("64KiB"), Scratchpad("64KiB")
+    wanted = x * scale + residual
+    assert np.array_equal(run_fused(x, ops, together, tile, order=order), wanted)
+    assert np.array_equal(run_unfused(x, ops, apart, tile, order=order), wanted)
+    read = together.ledger.by("value")
+    assert read["x"].read_bytes == read["residual"].read_bytes == read["y"].write_bytes == x.nbytes
+    trips = [-(-n // t) for n, t in zip(shape, tile, strict=True)]
+    outside = [trips[axis] for axis in order[: order.index(1)]] if trips[1] > 1 else []
+    if scale.shape != shape:
+        assert read["scale"].read_bytes == np.prod(outside) * scale.nbytes, "again for each trip around its own axis"
+    assert apart.ledger.by("value")["scaled"].nbytes == 2 * x.nbytes
+
+
+def test_an_order_that_misses_an_axis_is_refused() -> None:
+    with pytest.raises(LabError, match=r"order of axes \(0, 0\): write each of 0 to 1 once"):
+        run_fused(np.zeros((2, 4)), chain(2, 4), Scratchpad("1KiB"), (1, 1), order=(0, 0))
+
+
+def test_one_name_for_two_operands_is_refused() -> None:
+    """B13: nobody would notice that one of them was never used."""
+    one, other = np.zeros((2, 4)), np.ones((2, 4))
+    ops = [ElementwiseOp("a", "y", np.add, {"b": one}), ElementwiseOp("c", "z", np.add, {"b": other})]
+    for run in (run_fused, run_unfused):
+        with pytest.raises(LabError, match="two operands are called b"):
+            run(np.zeros((2, 4)), ops, Scratchpad("1KiB"), (1, 4))
