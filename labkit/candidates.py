@@ -112,7 +112,7 @@ class _Window:
 def _axis_grids(axis: Axis, sizes: Mapping[str, NDArray[np.int64]], window: _Window | None) -> _AxisGrids:
     if window is None:
         size = sizes[axis.loops[0]]
-        return _AxisGrids(size.astype(np.float64), np.full(size.shape, float(axis.extent)), {})
+        return _AxisGrids(size.astype(np.float64), np.full((1,) * size.ndim, float(axis.extent)), {})
     shape = np.broadcast_shapes(*(sizes[loop].shape for loop in axis.loops))  # loops of an axis stand in problem order
     sliding = {loop: grid.reshape(shape) for loop, grid in zip(axis.loops, window.sliding, strict=False)}
     return _AxisGrids(window.largest.reshape(shape), window.loaded.reshape(shape), sliding)

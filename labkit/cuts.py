@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import permutations, product
@@ -35,8 +35,10 @@ class Cut:
 def cuts_of(unit: LoopNest) -> list[Cut]:
     """The orders worth trying for the problem and options of a nest, with the candidates of each."""
     whole = make_table(unit.problem, unit.halo)
+    counted = unit.problem.reductions if unit.c_policy == "spill" else ()  # each cut of these moves the output again
     by_group: dict[frozenset[str], list[LoopNest]] = {}
-    for order, innermost in _orders(unit.problem, unit.halo):
+    for order, group in _orders(unit.problem, unit.halo):
+        innermost = group.difference(counted)
         by_group.setdefault(innermost, []).append(replace(unit, order=order))
     return [
         Cut(number, tuple(nests), _cut_least_or_most(whole, unit.problem, group))
@@ -87,7 +89,7 @@ def _cut_least_or_most(table: Table, problem: Problem, loops: frozenset[str]) ->
 class Fitted:
     """What fact (4) leaves of a table: one plain loop has, for any choice of the others, its largest tile that fits."""
 
-    table: Table
+    table: Table  # sizes and largest tiles are those before
     fits: NDArray[np.bool_]
     place: int | None  # of that loop; None when no loop is plain
 
@@ -99,40 +101,42 @@ def fit(unit: LoopNest, table: Table, sram_bytes: int) -> Fitted:
     if not plain:
         return Fitted(table, working_set_bytes(unit, table) <= sram_bytes, None)
     _, place, loop = min(plain)
-    finest = table.map(lambda grid: grid[(slice(None),) * place + (slice(1),)])
+    finest = (slice(None),) * place + (slice(1),)
     sizes = table.sizes[loop].ravel()
-    parts = [(x, unit.slots(x) * finest.largest[x.name]) for x in unit.problem.operands]
+    parts = [(x, unit.slots(x) * table.largest[x.name][finest]) for x in unit.problem.operands]
     a_step: Grid = reduce(np.add, [part for x, part in parts if loop in x.loops]) / sizes[0]
     constant: Grid = reduce(np.add, [part for x, part in parts if loop not in x.loops], np.array(0.0))
     index = np.searchsorted(sizes, (sram_bytes - constant) // a_step, side="right") - 1
-    at = [np.maximum(index, 0) if i == place else along for i, along in enumerate(_mesh(table.shape))]
-    return Fitted(table.map(lambda grid: _pick(grid, at) if grid.shape[place] > 1 else grid), index >= 0, place)
+    trips = {**table.trips, loop: table.trips[loop].ravel()[index]}  # a plain loop changes nothing else about the bytes
+    return Fitted(replace(table, trips=trips), index >= 0, place)
 
 
-def smallest(least: float, total: Grid, fitted: Fitted, cut: Cut, order: int) -> tuple[float, int, int, int]:
-    """Of the candidates of an order that move ``least`` bytes, the one with the smallest working set: this, the number
-    of the cut, its place in the grid, and the order.
+def smallest(least: float, totals: Mapping[int, Grid], fitted: Fitted, cut: Cut) -> tuple[float, int, int, int]:
+    """Of the candidates of a cut that move ``least`` bytes, the one with the smallest working set: this, the number of
+    the cut, the place in its grid, and the order. ``totals`` are the bytes by order.
 
-    By fact (4) each of them is in ``total`` with the largest tile of the fitted loop; a smaller one may do as well.
+    By fact (4) each of them is in the totals with the largest tile of the fitted loop; a smaller one may do as well.
     """
     shape = cut.table.shape
-    at: list[NDArray[Any]] = [i[:, None] for i in np.nonzero(total == least)]
+    ties = reduce(np.logical_or, [total == least for total in totals.values()])
+    at: list[NDArray[Any]] = [i[:, None] for i in np.nonzero(ties)]
     if fitted.place is not None:
         at[fitted.place] = np.arange(shape[fitted.place])[None, :]
-    table, nest = cut.table.map(lambda grid: _pick(grid, at)), cut.nests[order]
+    table = cut.table.map(lambda grid: _pick(grid, at))
     place = np.ravel_multi_index(np.broadcast_arrays(*at), shape)
-    working_set = np.broadcast_to(working_set_bytes(nest, table), place.shape)
-    is_best = np.broadcast_to(dram_bytes(nest, table) == least, place.shape)
-    lowest = working_set[is_best].min()
-    return float(lowest), cut.number, int(place[is_best & (working_set == lowest)].min()), order
-
-
-def _mesh(shape: tuple[int, ...]) -> list[NDArray[Any]]:
-    """The indices along each axis, laid along it."""
-    return [np.arange(n).reshape([n if i == j else 1 for j in range(len(shape))]) for i, n in enumerate(shape)]
+    working_set = np.broadcast_to(working_set_bytes(cut.nests[0], table), place.shape)
+    found = []
+    for order in totals:
+        is_best = np.broadcast_to(dram_bytes(cut.nests[order], table) == least, place.shape)
+        lowest = working_set[is_best].min()
+        found.append((float(lowest), cut.number, int(place[is_best & (working_set == lowest)].min()), order))
+    return min(found)
 
 
 def _pick(grid: NDArray[Any], at: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """The cells at these indices; a grid that is one cell long along an axis is the same all along it."""
-    picked: NDArray[Any] = grid[tuple(i if n > 1 else np.zeros(1, int) for i, n in zip(at, grid.shape, strict=True))]
+    picked: NDArray[Any] = grid[tuple(i if n > 1 else _FIRST for i, n in zip(at, grid.shape, strict=True))]
     return picked
+
+
+_FIRST = np.zeros((1, 1), int)

@@ -4,8 +4,9 @@ Four facts shrink the space and lose nothing. (1) A tile size matters only throu
 sizes with the same number the smallest is enough (on a window axis, also those that load fewer elements). (2) Loops
 that index the same operands are alike to all of them, so only the order of such groups matters, and which loop of a
 group is innermost, where a window may slide. (3) A plain loop of the innermost group is best cut either not at all or
-as finely as possible. (4) A larger tile of a plain loop never moves more bytes, so one such loop need not be searched:
-its largest tile that fits is best. What is left is a grid, which NumPy evaluates at once.
+as finely as possible, unless each cut spills the output once more. (4) A larger tile of a plain loop never moves more
+bytes, so one such loop need not be searched: its largest tile that fits is best. What is left is a grid, which NumPy
+evaluates at once.
 """
 
 from __future__ import annotations
@@ -120,16 +121,18 @@ def _does_not_fit(nest: LoopNest, sram_bytes: int) -> LabError:
 @lru_cache(maxsize=4096)  # layers of a network are often alike
 def _best_tile(unit: LoopNest, sram_bytes: int) -> BestTile:
     cuts = cuts_of(unit)
-    found = []
-    for cut in cuts:
-        fitted = fit(unit, cut.table, sram_bytes)
-        for order, nest in enumerate(cut.nests):
-            total = np.where(fitted.fits, dram_bytes(nest, fitted.table), np.inf)
-            found.append((total.min(), total, fitted, cut, order))
-    least = min(row[0] for row in found)
+    fitted = [fit(unit, cut.table, sram_bytes) for cut in cuts]
+    totals = [
+        [np.where(left.fits, dram_bytes(nest, left.table), np.inf) for nest in cut.nests]
+        for cut, left in zip(cuts, fitted, strict=True)
+    ]
+    lowest = [[total.min() for total in orders] for orders in totals]
+    least = min(min(orders) for orders in lowest)
     if not np.isfinite(least):
         raise _does_not_fit(unit, sram_bytes)
-    _, number, place, order = min(smallest(*row) for row in found if row[0] == least)
+    ties = [{i: totals[cut][i] for i, low in enumerate(orders) if low == least} for cut, orders in enumerate(lowest)]
+    found = [smallest(least, ties[i], fitted[i], cut) for i, cut in enumerate(cuts) if ties[i]]
+    _, number, place, order = min(found)
     return BestTile(cuts[number].nest_at(order, place), sum(len(cut.nests) * prod(cut.table.shape) for cut in cuts))
 
 
