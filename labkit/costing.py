@@ -75,10 +75,10 @@ def cost(graph: Graph, hardware: Hardware) -> Cost:
     nodes = []
     for node in graph.nodes:
         lines = Ledger()
-        kernel = next((value.name for value in node.results()), node.op)
-        for value in dict.fromkeys(node.uses()):
+        kernel = next((value.name for value in node.results), node.op)
+        for value in dict.fromkeys(node.uses):
             lines.record(kernel, value.name, "read", value.type.nbytes if value.type else 0)
-        for value in node.results():
+        for value in node.results:
             lines.record(kernel, value.name, "write", value.type.nbytes if value.type else 0)
         op = row(node)
         flops = op.flops(node) if op else 0
@@ -88,6 +88,6 @@ def cost(graph: Graph, hardware: Hardware) -> Cost:
 
 
 def _symbols(graph: Graph) -> tuple[str, ...]:
-    values = (*graph.inputs, *(value for node in graph.nodes for value in node.results()))
+    values = (*graph.inputs, *(value for node in graph.nodes for value in node.results))
     dims = (dim for value in values for dim in value.shape or () if isinstance(dim, str))
     return tuple(dict.fromkeys(dims))

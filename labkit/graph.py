@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from typing import Any, TypeAlias
 
@@ -55,11 +55,17 @@ class TensorType:
     @staticmethod
     def of(array: Array) -> TensorType:
         """The type of an array."""
-        return TensorType(array.shape, "string" if array.dtype == object else array.dtype.name)
+        return TensorType(array.shape, _dtype_name(array.dtype))
 
     def __str__(self) -> str:
         dims = "?" if self.shape is None else "×".join(map(str, self.shape)) or "scalar"
         return f"{self.dtype} {dims}"
+
+
+@cache
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    """NumPy works a name out anew each time, which takes longer than all else about a small constant."""
+    return "string" if dtype == object else dtype.name
 
 
 def itemsize(dtype: str) -> int:
@@ -118,27 +124,26 @@ class Node:
         named = self.name or next((out.name for out in self.outputs if out), "")
         return f"{self.op} {named!r}"
 
-    def results(self) -> Iterator[Value]:
+    @cached_property
+    def results(self) -> tuple[Value, ...]:
         """The outputs that are there."""
-        return (value for value in self.outputs if value is not None)
+        return tuple(value for value in self.outputs if value is not None)
 
-    def uses(self) -> Iterator[Value]:
+    @cached_property
+    def uses(self) -> tuple[Value, ...]:
         """Every value this node reads: its inputs, and what its inner graphs capture."""
-        yield from (value for value in self.inputs if value is not None)
-        for body in self.bodies():
-            yield from body.captures
+        read = tuple(value for value in self.inputs if value is not None)
+        return read + tuple(value for body in self.bodies for value in body.captures)
 
-    def bodies(self) -> Iterator[Graph]:
+    @cached_property
+    def bodies(self) -> tuple[Graph, ...]:
         """The graphs among the attributes."""
-        for attr in self.attrs.values():
-            if isinstance(attr, Graph):
-                yield attr
-            elif isinstance(attr, tuple) and attr and isinstance(attr[0], Graph):
-                yield from attr
+        lists = (attr if isinstance(attr, tuple) else (attr,) for attr in self.attrs.values())
+        return tuple(attr for some in lists for attr in some if isinstance(attr, Graph))
 
     def rename(self, new: Mapping[str, Value]) -> Node:
         """This node reading ``new[name]`` wherever it read ``name``, inside its inner graphs too."""
-        if not any(value.name in new for value in self.uses()):
+        if not any(value.name in new for value in self.uses):
             return self
         inputs = tuple(value and new.get(value.name, value) for value in self.inputs)
         attrs = {key: _rename_attr(attr, new) for key, attr in self.attrs.items()}
@@ -178,10 +183,10 @@ class Graph:
             raise GraphError(f"graph {self.name!r}: two inputs bear the same name")
         known |= self.constants.keys()
         for node in self.nodes:
-            for value in node.uses():
+            for value in node.uses:
                 if value.name not in known:
                     raise GraphError(f"{node.label} reads {value.name!r}, which nothing before it assigns")
-            for value in node.results():
+            for value in node.results:
                 if value.name in known:
                     raise GraphError(f"{node.label} assigns {value.name!r}, which is assigned already")
                 known.add(value.name)
@@ -205,14 +210,14 @@ class Graph:
     @cached_property
     def producers(self) -> Mapping[str, Node]:
         """The node that assigns each name."""
-        return {value.name: node for node in self.nodes for value in node.results()}
+        return {value.name: node for node in self.nodes for value in node.results}
 
     @cached_property
     def users(self) -> Mapping[str, tuple[Node, ...]]:
         """The nodes that read each name, once for each time they read it; captured values count."""
         found: dict[str, list[Node]] = {}
         for node in self.nodes:
-            for value in node.uses():
+            for value in node.uses:
                 found.setdefault(value.name, []).append(node)
         return {name: tuple(nodes) for name, nodes in found.items()}
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import TypeAlias
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import GraphProto, ModelProto, NodeProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 from onnx.inliner import inline_local_functions
 
-from labkit import protos
+from labkit import protos, wire
 from labkit.errors import GraphError
 from labkit.graph import Array, Dim, Graph, Node, TensorType, Value
+
+Constant: TypeAlias = Callable[[Value | None], Array | None]
 
 OLDEST_OPSET = 7
 OLDEST_IR = 3
@@ -30,7 +32,9 @@ def load(path: str | os.PathLike[str]) -> Graph:
     """
     path = Path(path)
     try:
-        model = onnx.load(path)
+        model, weights = wire.read(path)
+        if any(tensor.data_location == TensorProto.EXTERNAL for tensor in model.graph.initializer):
+            onnx.load_external_data_for_model(model, str(path.parent))
     except FileNotFoundError:
         raise GraphError(f"{path}: no such file") from None
     except (DecodeError, UnicodeDecodeError):
@@ -38,13 +42,16 @@ def load(path: str | os.PathLike[str]) -> Graph:
     except (OSError, onnx.checker.ValidationError) as error:
         raise GraphError(f"{path}: cannot be read ({error})") from None
     try:
-        return from_model(model)
+        return from_model(model, weights)
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from None
 
 
-def from_model(model: ModelProto) -> Graph:
-    """The Graph of a model in memory; local functions are opened. Raises GraphError as ``load`` does."""
+def from_model(model: ModelProto, weights: Mapping[str, Array] | None = None) -> Graph:
+    """The Graph of a model in memory, its local functions opened; ``weights`` are constants that the model leaves out.
+
+    Raises GraphError as ``load`` does.
+    """
     if not model.HasField("graph") or not model.opset_import:
         raise GraphError("not an ONNX model: it holds no graph, or says no opset")
     opsets = {entry.domain if entry.domain != "ai.onnx" else "": entry.version for entry in model.opset_import}
@@ -60,7 +67,7 @@ def from_model(model: ModelProto) -> Graph:
             model = inline_local_functions(model)
         except Exception as error:  # the inliner raises whatever its C++ side raised
             raise GraphError(f"its local functions cannot be inlined ({error})") from None
-    return _Importer(opsets, model.ir_version).graph(model.graph, {})
+    return _Importer(opsets, model.ir_version).graph(model.graph, {}, weights or {})
 
 
 class _Importer:
@@ -70,10 +77,12 @@ class _Importer:
         self.opsets = opsets
         self.ir_version = ir_version
 
-    def graph(self, proto: GraphProto, outside: Mapping[str, Value]) -> Graph:
+    def graph(
+        self, proto: GraphProto, outside: Mapping[str, Value], weights: Mapping[str, Array] | None = None
+    ) -> Graph:
         if proto.sparse_initializer:
             raise GraphError(f"graph {proto.name!r} holds sparse initializers, which labkit does not read")
-        constants = {tensor.name: protos.to_array(tensor) for tensor in proto.initializer}
+        constants = {tensor.name: protos.to_array(tensor) for tensor in proto.initializer} | dict(weights or {})
         # Before IR 4 every constant had to be listed among the inputs; since then, being listed means it can be fed.
         listed = self.ir_version < 4
         inputs = tuple(protos.to_value(i) for i in proto.input if not (listed and i.name in constants))
@@ -81,6 +90,10 @@ class _Importer:
         known |= {value.name: value for value in inputs}
         declared = {info.name: protos.to_value(info) for info in (*proto.value_info, *proto.output)}
         overridable = {value.name for value in inputs}
+
+        def constant(value: Value | None) -> Array | None:
+            return constants.get(value.name) if value is not None and value.name not in overridable else None
+
         nodes = []
         for node in _in_order(proto, known):
             if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
@@ -88,20 +101,16 @@ class _Importer:
                 constants[node.output[0]] = array
                 known[node.output[0]] = Value(node.output[0], TensorType.of(array))
                 continue
-            nodes.append(self.node(node, known, {k: v for k, v in constants.items() if k not in overridable}, declared))
-            known.update((value.name, value) for value in nodes[-1].results())
+            nodes.append(self.node(node, known, constant, declared))
+            known.update((value.name, value) for value in nodes[-1].results)
         outputs = tuple(_output(protos.to_value(info), known.get(info.name)) for info in proto.output)
-        read = {value.name for node in nodes for value in node.uses()} | {value.name for value in outputs}
-        own = constants.keys() | {v.name for v in inputs} | {v.name for node in nodes for v in node.results()}
+        read = {value.name for node in nodes for value in node.uses} | {value.name for value in outputs}
+        own = constants.keys() | {v.name for v in inputs} | {v.name for node in nodes for v in node.results}
         captures = tuple(value for name, value in outside.items() if name in read and name not in own)
         return Graph(proto.name, inputs, outputs, tuple(nodes), constants, dict(self.opsets), captures)
 
     def node(
-        self,
-        proto: NodeProto,
-        known: Mapping[str, Value],
-        constants: Mapping[str, Array],
-        declared: Mapping[str, Value],
+        self, proto: NodeProto, known: Mapping[str, Value], constant: Constant, declared: Mapping[str, Value]
     ) -> Node:
         inputs = tuple(_known(proto, name, known) if name else None for name in proto.input)
         attrs = {a.name: protos.to_attribute(a, lambda g: self.graph(g, known)) for a in proto.attribute}
@@ -109,7 +118,7 @@ class _Importer:
         draft = Node(
             proto.op_type, inputs, tuple(Value(n) if n else None for n in proto.output), attrs, domain, proto.name
         )
-        types = protos.infer_types(draft, lambda value: constants.get(value.name) if value else None, self.opsets)
+        types = protos.infer_types(draft, constant, self.opsets)
         outputs = tuple(v and _typed(v.name, types.get(v.name), declared.get(v.name)) for v in draft.outputs)
         return Node(draft.op, inputs, outputs, attrs, domain, proto.name)
 
@@ -162,14 +171,13 @@ def _named(declared: Dim, found: Dim) -> Dim:
     return found if isinstance(declared, str) and declared.startswith("?") else declared
 
 
-def to_model(graph: Graph) -> ModelProto:
-    """A model in memory, in the opsets of the file the graph came from and IR 8 or newer."""
+def to_model(graph: Graph, without: Collection[str] = ()) -> ModelProto:
+    """A model in memory, in the opsets of the graph's file, IR 8 or newer; ``without`` are constants to leave out."""
     opsets = [helper.make_opsetid(domain, version) for domain, version in graph.opsets.items()]
     known = [entry for entry in opsets if entry.domain in ("", "ai.onnx.ml")]
     ir_version = max(EXPORT_IR, helper.find_min_ir_version_for(known, ignore_unknown=True) if known else EXPORT_IR)
-    return helper.make_model(
-        protos.to_graph_proto(graph), opset_imports=opsets, ir_version=ir_version, producer_name="labkit"
-    )
+    proto = protos.to_graph_proto(graph, without=without)
+    return helper.make_model(proto, opset_imports=opsets, ir_version=ir_version, producer_name="labkit")
 
 
 def save(graph: Graph, path: str | os.PathLike[str]) -> None:
@@ -178,18 +186,26 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     Raises GraphError when the model does not pass ONNX's checker or the folder cannot be written.
     """
     path = Path(path)
-    model = to_model(graph)
+    weights = {name: array for name, array in graph.constants.items() if wire.is_large(array)}
+    model = to_model(graph, without=weights)
+    _check(model, {name: TensorType.of(array) for name, array in weights.items() if name not in graph.input_names})
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        onnx.checker.check_model(model, full_check=True)
-    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
-        raise GraphError(f"the model would not be valid ONNX: {' '.join(str(error).split())}") from None
-    temporary = ""
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = file.name
-            file.write(model.SerializeToString())
+        with temporary.open("xb") as file:
+            wire.write(model, weights, file)
         os.replace(temporary, path)
     except OSError as error:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            temporary.unlink()
         raise GraphError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def _check(model: ModelProto, weights: Mapping[str, TensorType]) -> None:
+    """ONNX's full check, with the weights as inputs: their types count, their elements need not be copied for it."""
+    checked = ModelProto()
+    checked.CopyFrom(model)
+    checked.graph.input.extend(protos.value_info(Value(name, kind)) for name, kind in weights.items())
+    try:
+        onnx.checker.check_model(checked, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise GraphError(f"the model would not be valid ONNX: {' '.join(str(error).split())}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any
 
@@ -164,14 +164,16 @@ def _declared_type(node: Node, name: str) -> int:
     return int(AttributeProto.INTS)
 
 
-def to_graph_proto(graph: Graph, *, inner: bool = False) -> GraphProto:
-    """ONNX's spelling of a graph. An inner graph leaves the types of its inputs and outputs to be inferred."""
+def to_graph_proto(graph: Graph, *, inner: bool = False, without: Collection[str] = ()) -> GraphProto:
+    """ONNX's spelling of a graph. An inner graph leaves the types of its values to be inferred; ``without`` are
+    constants to leave out."""
     proto = GraphProto(name=graph.name or "graph")
     proto.node.extend(node_proto(node, lambda body: to_graph_proto(body, inner=True)) for node in graph.nodes)
-    proto.initializer.extend(to_tensor(array, name) for name, array in graph.constants.items())
+    kept = ((name, array) for name, array in graph.constants.items() if name not in without)
+    proto.initializer.extend(to_tensor(array, name) for name, array in kept)
     proto.input.extend(map(value_info, graph.inputs))
     proto.output.extend(map(value_info, graph.outputs))
-    inside = [value for node in graph.nodes for value in node.results() if value.name not in graph.output_names]
+    inside = [value for node in graph.nodes for value in node.results if value.name not in graph.output_names]
     if not inner:
         proto.value_info.extend(value_info(value) for value in inside if value.type is not None)
     return proto

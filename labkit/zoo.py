@@ -42,10 +42,10 @@ def reseeded(graph: Graph, seed: int = 0) -> Graph:
     for node in filled:
         user = graph.users[node.output.name][0]
         slot = next(i for i, value in enumerate(user.inputs) if value and value.name == node.output.name)
-        shape = tuple(int(dim) for dim in constants[next(node.uses()).name])
+        shape = tuple(int(dim) for dim in constants[node.uses[0].name])
         constants[node.output.name] = read_only(_draw(seed, node.output.name, shape, user.op, slot))
     kept = tuple(node for node in graph.nodes if node.op != "ConstantOfShape")
-    read = {value.name for node in kept for value in node.uses()}
+    read = {value.name for node in kept for value in node.uses}
     return replace(graph, nodes=kept, constants={name: a for name, a in constants.items() if name in read})
 
 

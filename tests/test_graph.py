@@ -38,7 +38,7 @@ def test_users_count_each_read_and_what_inner_graphs_capture():
     branch = Node("If", (condition,), (Y,), {"then_branch": body, "else_branch": body})
     graph = Graph("g", (X, condition), (Y,), (branch,))
     assert len(graph.users["x"]) == 2
-    assert list(branch.uses()) == [condition, X, X]
+    assert list(branch.uses) == [condition, X, X]
 
 
 def test_renaming_a_captured_value_reaches_into_the_inner_graph():

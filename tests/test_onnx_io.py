@@ -143,7 +143,7 @@ def test_branches_keep_the_values_they_capture(parse, judge):
             else_branch = else_graph () => (float[2] e) { e = Add(a, x) }
         >
     }""")
-    assert {value.name for value in graph.nodes[1].uses()} == {"c", "a", "x"}
+    assert {value.name for value in graph.nodes[1].uses} == {"c", "a", "x"}
     for flag in (True, False):
         feeds = {"x": np.array([1, -2], np.float32), "c": np.array(flag)}
         np.testing.assert_array_equal(labkit.run(graph, feeds)["y"], judge(graph, feeds)[0])

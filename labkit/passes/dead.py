@@ -15,8 +15,8 @@ def eliminate_dead(graph: Graph) -> Graph:
     live = {value.name for value in graph.outputs}
     kept = []
     for node in reversed(graph.nodes):  # a reader stands behind what it reads, so one walk is enough
-        if any(value.name in live for value in node.results()):
-            live.update(value.name for value in node.uses())
+        if any(value.name in live for value in node.results):
+            live.update(value.name for value in node.uses)
             kept.append(node)
     live |= graph.input_names
     constants = {name: array for name, array in graph.constants.items() if name in live}

@@ -74,7 +74,7 @@ class Editor:
     def keep(self, node: Node) -> None:
         """Take a node over as it is."""
         self._nodes.append(node)
-        self._producers.update((value.name, node) for value in node.results())
+        self._producers.update((value.name, node) for value in node.results)
 
     def replace(
         self, node: Node, nodes: tuple[Node, ...], constants: Mapping[str, Array], instead: Mapping[str, Value]
@@ -82,11 +82,11 @@ class Editor:
         """Put new nodes, constants and stand-ins in a node's place."""
         self._changed = True
         for new in nodes:
-            for value in new.uses():
+            for value in new.uses:
                 self._readers[value.name] = self._readers.get(value.name, 0) + 1
             self.keep(new)
             # An output that keeps its name may be better known now.
-            self._instead.update((value.name, value) for value in new.results() if value not in node.outputs)
+            self._instead.update((value.name, value) for value in new.results if value not in node.outputs)
         for name, array in constants.items():
             self._constants[name] = read_only(array)
             self._instead[name] = Value(name, TensorType.of(array))
@@ -110,10 +110,10 @@ class Editor:
 
     def _release(self, node: Node) -> None:
         """Forget a node's reads; a node that only this one read goes with it, so a replaced pair leaves no stump."""
-        for value in node.uses():
+        for value in node.uses:
             self._readers[value.name] -= 1
             producer = self._producers.get(value.name)
-            if producer and not self._readers[value.name] and not any(map(self.readers, producer.results())):
+            if producer and not self._readers[value.name] and not any(map(self.readers, producer.results)):
                 self._gone.add(producer.output.name)
                 self._release(producer)
 
@@ -121,7 +121,7 @@ class Editor:
         """The new graph, or the very same one when nothing was replaced."""
         if not self._changed:
             return self.graph
-        nodes = [node for node in self._nodes if not self._gone.intersection(v.name for v in node.results())]
+        nodes = [node for node in self._nodes if not self._gone.intersection(v.name for v in node.results)]
         if self._renamed:
             nodes = [_take_over(node, self._renamed) for node in nodes]
         return replace(self.graph, nodes=tuple(nodes), constants=self._constants)
@@ -143,7 +143,7 @@ def _better(value: Value, found: TensorType | None) -> Value:
 
 def _take_over(node: Node, renamed: Mapping[str, Value]) -> Node:
     node = node.rename(renamed)
-    if not any(value.name in renamed for value in node.results()):
+    if not any(value.name in renamed for value in node.results):
         return node
     return replace(node, outputs=tuple(value and renamed.get(value.name, value) for value in node.outputs))
 
@@ -153,6 +153,6 @@ def _names(graph: Graph) -> Iterator[str]:
     yield from graph.constants
     yield from (value.name for value in (*graph.inputs, *graph.captures))
     for node in graph.nodes:
-        yield from (value.name for value in node.results())
-        for body in node.bodies():
+        yield from (value.name for value in node.results)
+        for body in node.bodies:
             yield from _names(body)

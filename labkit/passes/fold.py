@@ -24,19 +24,19 @@ class FoldConstant:
     limit_bytes: int = 64 * KIB
 
     def __call__(self, view: View, node: Node) -> Rewrite | Refusal | None:
-        arrays = {value.name: view.constant(value) for value in node.uses()}
+        arrays = {value.name: view.constant(value) for value in node.uses}
         if not arrays or any(array is None for array in arrays.values()):
             return None
         if node.op in RANDOM:
             return Refusal("random", "its result differs from run to run")
-        if any(True for _ in node.bodies()):
+        if node.bodies:
             return Refusal("inner graph", "what runs inside it is not folded")
         known = {name: array for name, array in arrays.items() if array is not None}
         return self._too_large(node, known) or _fold(view, node, known)
 
     def _too_large(self, node: Node, arrays: dict[str, Array]) -> Refusal | None:
         """Sizes are compared before anything is computed."""
-        types = [value.type for value in node.results()]
+        types = [value.type for value in node.results]
         if any(kind is None or not kind.is_static for kind in types):
             return Refusal("size unknown", "how large the result would be cannot be known without running it")
         result = sum(kind.nbytes for kind in types if kind)

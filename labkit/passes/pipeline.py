@@ -18,7 +18,7 @@ from labkit.passes.no_ops import NO_OPS
 from labkit.passes.pads import PADS
 from labkit.passes.products import PRODUCTS
 from labkit.passes.report import Report, Step
-from labkit.passes.rewriting import Pass, Sweep, combined, explain
+from labkit.passes.rewriting import Pass, Sweep, combined
 from labkit.passes.shapes import SHAPES
 from labkit.passes.spread import SPREAD
 from labkit.passes.transposes import TRANSPOSES
@@ -71,8 +71,7 @@ def optimize(
         raise NotConverged(f"no fixed point after {max_rounds} rounds; still changing the graph: {', '.join(changed)}")
     machine = hardware or Hardware.preset("edge-npu")
     level = level if passes is None else "custom"
-    refusals = explain(current, tuple(PASSES[name] for name in names))
-    return Report(graph, tuple(steps), machine, level, refusals)
+    return Report(graph, tuple(steps), machine, level, tuple(PASSES[name] for name in names))
 
 
 def _names(level: str, passes: Sequence[str] | None) -> tuple[str, ...]:

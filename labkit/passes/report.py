@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from labkit.costing import Cost, cost
 from labkit.graph import Graph
 from labkit.hardware import Hardware
-from labkit.passes.rewriting import Refusal
+from labkit.passes.rewriting import Pass, Refusal, explain
 from labkit.units import format_bytes, format_count, format_seconds
 
 
@@ -30,7 +30,7 @@ class Report:
     steps: tuple[Step, ...]
     hardware: Hardware
     level: str
-    refusals: tuple[Refusal, ...]
+    passes: tuple[Pass, ...]
 
     @property
     def graph(self) -> Graph:
@@ -42,9 +42,14 @@ class Report:
         """The cost of the original, then of the graph after each step."""
         return tuple(cost(graph, self.hardware) for graph in (self.original, *(step.graph for step in self.steps)))
 
+    @cached_property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """Why the optimised graph is not smaller: what each guard of each rule refuses in it."""
+        return explain(self.graph, self.passes)
+
     def on(self, hardware: Hardware) -> Report:
         """The same steps costed for another machine."""
-        return Report(self.original, self.steps, hardware, self.level, self.refusals)
+        return replace(self, hardware=hardware)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data: steps, before, after, refusals; sizes in bytes, intensity in FLOP/byte."""
@@ -80,7 +85,7 @@ class Report:
 
 
 def _row(graph: Graph, costs: Cost) -> dict[str, Any]:
-    inside = {value for node in graph.nodes for value in node.results() if value.name not in graph.output_names}
+    inside = {value for node in graph.nodes for value in node.results if value.name not in graph.output_names}
     return {
         "nodes": len(graph.nodes),
         "constant_bytes": sum(array.nbytes for array in graph.constants.values()),

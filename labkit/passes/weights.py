@@ -50,9 +50,9 @@ def _convolution(view: View, conv: Node, affine: Affine, last: Node) -> Rewrite 
     ones = (1,) * (weight.ndim - 2)
     if transposed:
         by_group = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
-        scaled = (by_group * spread.scale.reshape(groups, 1, -1, *ones)).reshape(weight.shape)
+        scaled = _times(by_group, spread.scale.reshape(groups, 1, -1, *ones)).reshape(weight.shape)
     else:
-        scaled = weight * spread.scale.reshape(-1, 1, *ones)
+        scaled = _times(weight, spread.scale.reshape(-1, 1, *ones))
     shifted = spread.shift if bias is None else bias * spread.scale + spread.shift
     return _with_weights(view, conv, last, {1: scaled, 2: shifted})
 
@@ -68,7 +68,7 @@ def _gemm(view: View, gemm: Node, affine: Affine, last: Node) -> Rewrite | Refus
     if spread is None:
         return Refusal("channels", f"{affine.scale.size} values for a weight of shape {weight.shape}")
     scale = gemm.attrs.get("alpha", 1.0) * spread.scale
-    scaled = weight * (scale[:, None] if along_rows else scale)
+    scaled = _times(weight, scale[:, None] if along_rows else scale)
     shifted = gemm.attrs.get("beta", 1.0) * np.asarray(bias, dtype=np.float64) * spread.scale + spread.shift
     attrs = {name: value for name, value in gemm.attrs.items() if name not in ("alpha", "beta")}
     return _with_weights(view, replace(gemm, attrs=attrs), last, {1: scaled, 2: shifted})
@@ -118,14 +118,22 @@ def absorb_before(view: View, first: Node, x: Value, affine: Affine, conv: Node)
         return Refusal("padding", "zeros are padded behind the shift; moved into the bias it would reach them too")
     by_group = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
     along = (groups, 1, -1, *(1,) * (weight.ndim - 2))
-    scaled = (by_group * spread.scale.reshape(along)).reshape(weight.shape)
+    scaled = _times(by_group, spread.scale.reshape(along)).reshape(weight.shape)
     added = (by_group * spread.shift.reshape(along)).sum(axis=tuple(range(2, by_group.ndim))).ravel()
     replaced = replace(conv, inputs=(x, *conv.inputs[1:]))
     return _with_weights(view, replaced, conv, {1: scaled, 2: bias + added})
 
 
+def _times(weight: Array, factor: Array) -> Array:
+    """The product in the precision of the weight."""
+    with np.errstate(all="ignore"):
+        return np.asarray(weight * factor.astype(weight.dtype))
+
+
 def _constants(view: View, node: Node, only: tuple[int, ...] | None = None) -> dict[int, Array] | Refusal:
-    """The parameters of a node (all inputs but the first) in double precision, or which of them a caller can change."""
+    """The parameters of a node (all inputs but the first), or which of them a caller can change. The weight keeps its
+    precision, half becomes single: it is large, and meets one factor. The rest is small and comes in double precision.
+    """
     found = {}
     for index, value in enumerate(node.inputs):
         if value is None or index == 0 or (only is not None and index not in only):
@@ -133,7 +141,8 @@ def _constants(view: View, node: Node, only: tuple[int, ...] | None = None) -> d
         array = view.constant(value)
         if array is None:
             return Refusal("constant", f"{value.name!r} can change between calls")
-        found[index] = np.asarray(array, dtype=np.float64)
+        single = index == 1 and len(node.inputs) < 5 and array.dtype != np.float64
+        found[index] = np.asarray(array, dtype=np.float32 if single else np.float64)
     return found
 
 
@@ -146,7 +155,7 @@ def _with_weights(view: View, node: Node, last: Node, new: Mapping[int, Array]) 
     constants: dict[str, Array] = {}
     for index, array in new.items():
         with np.errstate(all="ignore"):
-            rounded = array.astype(dtype)
+            rounded = array.astype(dtype, copy=False)
         if not np.isfinite(rounded).all():
             return Refusal("finite", "the new weights would hold NaN or infinity")
         inputs += [None] * (index + 1 - len(inputs))

@@ -38,10 +38,10 @@ def test_optimize_prints_a_table_for_people(model, capsys):
 
 
 def test_a_model_that_is_not_equivalent_is_not_written_and_exits_with_1(model, tmp_path, capsys, monkeypatch):
-    from labkit.passes import affine
+    from labkit.passes import weights
 
-    # Break the algebra: forget the mean. verify has to catch it.
-    monkeypatch.setattr(affine, "_scale_and_shift", lambda view, node: (np.full(4, 2.0), np.zeros(4)))
+    # Break the algebra: scale nothing. verify has to catch it.
+    monkeypatch.setattr(weights, "_times", lambda weight, factor: weight * 2)
     out = tmp_path / "out.onnx"
     assert cli.main(["optimize", str(model), "-o", str(out), "--verify", "--json"]) == 1
     data = json.loads(capsys.readouterr().out)
