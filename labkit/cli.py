@@ -19,6 +19,7 @@ COMMANDS = {
     "doctor": "is this machine ready for the course?",
     "grade": "points for submitted notebooks",
     "traffic": "bytes that a tiled kernel moves between DRAM and SRAM",
+    "tile": "the tile and loop order that move the fewest bytes",
     "layout": "strides of a memory order, and the lines a walk through it touches",
     "hardware": "list the hardware presets, or show a file of your own",
 }
