@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from labkit.errors import LabError
@@ -11,33 +12,47 @@ from labkit.hardware import Hardware
 from labkit.problems import ACCUMULATORS, ConvShape, Problem, conv, matmul
 from labkit.units import format_bytes, parse_bytes
 
+_PROBLEMS = {
+    "matmul": "a matrix product C[m,n] = A[m,k] · B[k,n]",
+    "conv": "a 2-D convolution Y = X * W",
+    "chain": "that convolution, BatchNormalization and ReLU: in three kernels, and fused into one",
+}
 _CONV_SIZES = {"c": "input channels", "h": "image rows", "w": "image columns", "filters": "output channels"}
 
 
-def add_problems(parser: argparse.ArgumentParser) -> tuple[argparse.ArgumentParser, argparse.ArgumentParser]:
-    """The sub-commands matmul and conv with the sizes of their problems and what is common to both; returns them."""
+def add_problems(
+    parser: argparse.ArgumentParser, names: Sequence[str] = ("matmul", "conv")
+) -> list[argparse.ArgumentParser]:
+    """Sub-commands with the sizes of their problems and what is common to all; returns them."""
     problems = parser.add_subparsers(dest="problem", required=True, metavar="PROBLEM")
-    product = problems.add_parser("matmul", help="a matrix product C[m,n] = A[m,k] · B[k,n]")
-    for loop in "mnk":
-        product.add_argument(f"--{loop}", type=int, required=True, help=f"size {loop} of the product")
-    convolution = problems.add_parser("conv", help="a 2-D convolution Y = X * W")
-    convolution.add_argument("--n", type=int, default=1, help="images in the batch (default 1)")
-    for name, what in _CONV_SIZES.items():
-        convolution.add_argument(f"--{name}", type=int, required=True, help=what)
-    convolution.add_argument("--kernel", required=True, metavar="K", help="rows,columns of a filter, or one number")
-    convolution.add_argument("--stride", default="1", help="rows,columns or one number (default 1)")
-    convolution.add_argument("--dilation", default="1", help="rows,columns or one number (default 1)")
-    convolution.add_argument("--pad", default="0", help="one number, rows,columns or top,left,bottom,right (default 0)")
-    convolution.add_argument("--groups", type=int, default=1, help="groups of channels (default 1)")
-    convolution.add_argument("--layout", default="NCHW", help="memory order of X and Y: NCHW (default), NHWC or NCHW8c")
-    convolution.add_argument("--halo", default="reload", help="overlap of windows: reload (default) or slide")
-    for child in (product, convolution):
+    children = []
+    for name in names:
+        child = problems.add_parser(name, help=_PROBLEMS[name])
+        if name == "matmul":
+            for loop in "mnk":
+                child.add_argument(f"--{loop}", type=int, required=True, help=f"size {loop} of the product")
+        else:
+            _add_convolution(child)
         child.add_argument("--c-policy", default="store", help="output: store (default), load_store or spill")
         child.add_argument("--buffers", default="single", help="single (default), double or double_all")
         child.add_argument("--sram", help="SRAM size, for example 512KiB (default: that of the hardware)")
         child.add_argument("--hardware", default="edge-npu", help="a preset, see labkit hardware (default edge-npu)")
         child.add_argument("--dtype", default="float32", choices=sorted(ACCUMULATORS), help="default float32")
-    return product, convolution
+        children.append(child)
+    return children
+
+
+def _add_convolution(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--n", type=int, default=1, help="images in the batch (default 1)")
+    for name, what in _CONV_SIZES.items():
+        parser.add_argument(f"--{name}", type=int, required=True, help=what)
+    parser.add_argument("--kernel", required=True, metavar="K", help="rows,columns of a filter, or one number")
+    parser.add_argument("--stride", default="1", help="rows,columns or one number (default 1)")
+    parser.add_argument("--dilation", default="1", help="rows,columns or one number (default 1)")
+    parser.add_argument("--pad", default="0", help="one number, rows,columns or top,left,bottom,right (default 0)")
+    parser.add_argument("--groups", type=int, default=1, help="groups of channels (default 1)")
+    parser.add_argument("--layout", default="NCHW", help="memory order of X and Y: NCHW (default), NHWC or NCHW8c")
+    parser.add_argument("--halo", default="reload", help="overlap of windows: reload (default) or slide")
 
 
 def problem_of(args: argparse.Namespace) -> Problem:

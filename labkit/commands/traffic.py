@@ -12,6 +12,8 @@ from math import prod
 from typing import Any
 
 from labkit.commands import Answer
+from labkit.commands.cache_model import add_cache_arguments, cache_text, simulated, uses_cache
+from labkit.commands.chain_model import chain_text, chain_traffic
 from labkit.commands.problem_arguments import (
     add_problems,
     hardware_of,
@@ -33,23 +35,33 @@ _MAX_FLOPS, _MAX_STEPS, _MAX_BYTES = 5 * 10**9, 50_000, 256 * MIB
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    matmul, conv = add_problems(parser)
+    matmul, conv, chain = add_problems(parser, ("matmul", "conv", "chain"))
     matmul.add_argument("--tile", required=True, metavar="TM,TN,TK", help="such as 128,128,64 or m=128,n=128")
-    conv.add_argument("--tile", required=True, help="loop=size pairs such as f=64,p=8, or a number for each loop")
-    for child, example in ((matmul, "mnk"), (conv, "ngfcpqrs")):
-        child.add_argument("--order", help=f"loops over tiles, outermost first (default {example})")
+    matmul.add_argument("--order", help="loops over tiles, outermost first (default mnk)")
+    for child in (conv, chain):
+        child.add_argument("--tile", required=True, help="loop=size pairs such as f=64,p=8, or a number for each loop")
+        child.add_argument("--order", help="loops over tiles, outermost first (default ngfcpqrs)")
+    add_cache_arguments(matmul)
 
 
 def run(args: argparse.Namespace) -> Answer:
-    """Count or model the traffic of one nest; the answer is no when its tiles do not fit."""
+    """Count, model or simulate the traffic of one nest; the answer is no when its tiles do not fit a scratchpad."""
     problem, hardware = problem_of(args), hardware_of(args)
     tile, order = parse_tile(args.tile, problem), parse_loops(args.order, problem)
     asked = LoopNest(problem, tile, order, args.c_policy, args.buffers, getattr(args, "halo", "reload"))
     nest = asked.clipped()
     data = _question(args.problem, nest, asked, hardware)
-    if data["fits"]:
+    if args.problem == "chain":
+        data |= chain_traffic(nest, hardware)
+    elif args.problem == "matmul" and uses_cache(args):
+        data |= simulated(nest, hardware, args.model, args.ways)
+    elif data["fits"]:
         data |= _traffic(nest, hardware)
-    return Answer(data, _text(data, nest, hardware), ok=data["fits"])
+    if data["read_bytes"] is not None:
+        moved_bytes = data["read_bytes"] + data["write_bytes"]
+        estimate = RooflineEstimate(data["flops"], moved_bytes, launches=1, hardware=hardware)
+        data |= {"intensity": estimate.intensity, "limit": estimate.limit, "seconds": estimate.seconds}
+    return Answer(data, _text(data, nest, hardware), ok=data["read_bytes"] is not None)
 
 
 def _question(problem: str, nest: LoopNest, asked: LoopNest, hardware: Hardware) -> dict[str, Any]:
@@ -70,15 +82,8 @@ def _question(problem: str, nest: LoopNest, asked: LoopNest, hardware: Hardware)
 def _traffic(nest: LoopNest, hardware: Hardware) -> dict[str, Any]:
     small = _is_small(nest)
     traffic = _counted(nest, hardware) if small else nest.traffic
-    estimate = RooflineEstimate(nest.problem.flops, traffic.nbytes, launches=1, hardware=hardware)
-    return {
-        "source": "counted" if small else "modelled",
-        "read_bytes": traffic.read_bytes,
-        "write_bytes": traffic.write_bytes,
-        "intensity": estimate.intensity,
-        "limit": estimate.limit,
-        "seconds": estimate.seconds,
-    }
+    source = "counted" if small else "modelled"
+    return {"source": source, "read_bytes": traffic.read_bytes, "write_bytes": traffic.write_bytes}
 
 
 def _is_small(nest: LoopNest) -> bool:
@@ -105,22 +110,24 @@ def _counted(nest: LoopNest, hardware: Hardware) -> Traffic:
 def _text(data: dict[str, Any], nest: LoopNest, hardware: Hardware) -> str:
     tile = ",".join(f"{loop}={size}" for loop, size in zip(data["loops"], data["tile"], strict=True))
     clipped = " (clipped to the problem)" if data["clipped"] else ""
-    halo = f", halo {data['halo']}" if data["problem"] == "conv" else ""
+    halo = f", halo {data['halo']}" if data["problem"] != "matmul" else ""
     lines = [
         f"{nest.problem.name} {data['dtype']}, tile {tile}{clipped}, "
         f"order {data['order']}, C policy {data['c_policy']}, {data['buffers']} buffers{halo}",
         f"working set: {say_bytes(data['working_set_bytes'])}; "
         f"{'fits' if data['fits'] else 'does not fit'} in {say_bytes(data['sram_bytes'])} of SRAM",
     ]
-    if data["fits"]:
-        moved = data["read_bytes"] + data["write_bytes"]
-        estimate = RooflineEstimate(data["flops"], moved, launches=1, hardware=hardware)
+    if data["read_bytes"] is not None:
+        moved_bytes = data["read_bytes"] + data["write_bytes"]
+        estimate = RooflineEstimate(data["flops"], moved_bytes, launches=1, hardware=hardware)
         roof = format_rate(estimate.attainable_flops_per_s, "FLOP/s")
         lines += [
             f"DRAM: {say_bytes(data['read_bytes'])} read, {say_bytes(data['write_bytes'])} written ({data['source']}), "
-            f"{moved / data['bound_bytes']:.2f} × the lower bound",
+            f"{moved_bytes / data['bound_bytes']:.2f} × the lower bound",
             f"intensity: {data['intensity']:.2f} FLOP/byte, {data['limit']}-bound on {hardware.name} "
             f"(ridge {hardware.ridge:.1f} FLOP/byte): at most {roof}, {format_seconds(data['seconds'])}",
+            *cache_text(data),
+            *chain_text(data),
         ]
     lines.append(
         f"any schedule in this SRAM: at least {say_bytes(data['bound_bytes'])} "

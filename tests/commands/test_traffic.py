@@ -84,6 +84,62 @@ def test_people_read_the_ridge_and_what_limits_the_kernel(
     assert "64 MiB (67,108,864 bytes) read, 4 MiB (4,194,304 bytes) written (counted)" in text
 
 
+def misses_of_lru(lines: list[int], room: int) -> int:
+    """Judge: a list of the lines held, least recently used first."""
+    held, misses = [], 0
+    for line in lines:
+        if line in held:
+            held.remove(line)
+        else:
+            misses += 1
+            del held[: max(0, len(held) - room + 1)]
+        held.append(line)
+    return misses
+
+
+def test_a_cache_sees_the_tiled_loops_element_by_element(capsys: pytest.CaptureFixture[str]) -> None:
+    """6 × 5 × 4 in tiles of 3, 2, 4, k innermost, C in a register; each matrix starts at a border of 64-byte lines."""
+    a, b, c = 0, 128, 256  # 96, 80 and 120 bytes, each from the next line on
+    lines = []
+    for i0, j0 in ((i, j) for i in (0, 3) for j in (0, 2, 4)):
+        for i in range(i0, i0 + 3):
+            for j in range(j0, min(j0 + 2, 5)):
+                for k in range(4):
+                    lines += [(a + 4 * (4 * i + k)) // 64, (b + 4 * (5 * k + j)) // 64]
+                lines.append((c + 4 * (5 * i + j)) // 64)
+    for sram, room in (("128B", 2), ("256B", 4), ("1KiB", 16)):
+        status, answer = ask(capsys, f"--m 6 --n 5 --k 4 --tile 3,2,4 --sram {sram} --model lru")
+        assert status == 0
+        assert (answer["source"], answer["accesses"]) == ("simulated", len(lines))
+        assert answer["misses"] == misses_of_lru(lines, room)
+        assert answer["read_bytes"] == 64 * answer["misses"]
+        best = ask(capsys, f"--m 6 --n 5 --k 4 --tile 3,2,4 --sram {sram} --model opt")[1]
+        assert best["misses"] <= answer["misses"]
+
+
+def test_a_tile_too_large_for_the_scratchpad_still_runs_in_a_cache(capsys: pytest.CaptureFixture[str]) -> None:
+    """Errata 3.4: T=256 does not fit a scratchpad; in an LRU cache C spills and intensity halves from 64 to 32."""
+    status, answer = ask(capsys, f"{CUBE} --tile 256,256,256 --model lru")
+    assert (status, answer["fits"], answer["intensity"]) == (0, False, 32.0)
+    assert main(["traffic", "matmul", *f"{CUBE} --tile 256,256,256 --model lru".split()]) == 0
+    assert "lru cache, fully associative, lines of 64 bytes: 786,432 misses" in capsys.readouterr().out
+
+
+def test_fusing_the_chain_saves_3136_kib(capsys: pytest.CaptureFixture[str]) -> None:
+    """The depthwise 1×1 convolution of tests/test_seed_numbers.py: two intermediates of 784 KiB, written and read."""
+    line = "--c 64 --h 56 --w 56 --filters 64 --kernel 1 --groups 64 --tile p=8"
+    assert main(["traffic", "chain", *line.split(), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert set(answer) >= KEYS
+    assert answer["saved_bytes"] == 3_136 * 1024
+    assert (answer["launches"], answer["unfused_launches"]) == (1, 3)
+    fused, unfused = (answer[f"{key}read_bytes"] + answer[f"{key}write_bytes"] for key in ("", "unfused_"))
+    assert unfused - fused == answer["saved_bytes"]
+    assert main(["traffic", "chain", *line.split()]) == 0
+    assert "fusion saves 3.06 MiB (3,211,264 bytes)" in capsys.readouterr().out
+    assert main(["traffic", "chain", *line.replace("p=8", "g=64").split()]) == 1
+
+
 CONV = "--c 6 --h 9 --w 8 --filters 4 --kernel 3,2"
 
 
@@ -144,6 +200,7 @@ def test_a_convolution_of_2_to_the_62_rows_is_modelled_or_refused_without_alloca
         (f"{CONV} --tile p=0", "tile: p is 0"),
         (f"{CONV} --tile 1,1", "write 8 whole numbers"),
         (f"{CONV} --tile p=1 --order pq", "loop order p,q: write each of n, g, f, c, p, q, r, s once"),
+        (f"{CONV} --tile p=1 --model lru", "unrecognized arguments: --model lru"),
         (f"{CONV} --tile p=1 --groups 4", "4 groups must divide 6 channels and 4 filters"),
         (f"{CONV} --tile p=1 --kernel 30", "does not fit an image of 9×8"),
         (f"{CONV} --tile p=1 --pad 1,2,3", "--pad '1,2,3': write one whole number, rows,columns or top,left"),
@@ -174,6 +231,15 @@ def test_a_bad_convolution_is_one_line_and_status_2(
         ("--m 8 --n 8 --k 8 --tile=-1,2,3", "tile: m is -1"),
         ("--m 8 --n 8 --k 8 --tile 1,1,1 --sram 512XB", "'512XB' is no size"),
         ("--m 8 --n 8 --k 8 --tile 1,1,1 --sram 8B", "must fit"),
+        ("--m 8 --n 8 --k 8 --tile 1,1,1 --model fifo", "--model"),
+        ("--m 8 --n 8 --k 8 --tile 1,1,1 --ways 2", "--ways 2: only --model lru has sets, scratchpad has none"),
+        ("--m 8 --n 8 --k 8 --tile 1,1,1 --model lru --c-policy spill", "--c-policy spill: that is for a scratchpad"),
+        ("--m 8 --n 8 --k 8 --tile 1,1,1 --model lru --buffers double", "--buffers double: that is for a scratchpad"),
+        ("--m 8 --n 8 --k 8 --tile 1,1,1 --model lru --sram 100B", "100 bytes is no multiple"),
+        ("--m 8 --n 8 --k 8 --tile 1,1,1 --model opt --dtype int8", "int8 adds up in int32; choose float32 or float64"),
+        ("--m 8192 --n 8192 --k 8192 --tile 8,8,8 --model lru", "accesses: labkit traffic simulates up to"),
+        ("--m 1024 --n 1024 --k 1024 --tile 8,8,8 --model opt", "optimal replacement is simulated for up to"),
+        (f"--m {2**62} --n 8 --k 8 --tile 8,8,8 --model lru", "63 bit"),
         ("--m 8 --n 8 --k 8 --tile 1,1,1 --order mmk", "loop order m,m,k"),
         ("--m 8 --n 8 --k 8 --tile 1,1,1 --c-policy keep", "C policy 'keep'"),
         ("--m 8 --n 8 --k 8 --tile 1,1,1 --buffers triple", "buffers 'triple'"),
