@@ -11,6 +11,7 @@ from typing import Literal
 
 from labkit.errors import LabError
 from labkit.hardware import Hardware
+from labkit.loops import LoopNest
 
 
 def arithmetic_intensity(flops: int, dram_bytes: int) -> float:
@@ -50,6 +51,19 @@ class RooflineEstimate:
         for name in ("flops", "dram_bytes", "launches"):
             if getattr(self, name) < 0:
                 raise LabError(f"roofline: {name} is {getattr(self, name)}, it cannot be negative")
+
+    @staticmethod
+    def of(nest: LoopNest, hardware: Hardware) -> RooflineEstimate:
+        """The estimate for a loop nest as one kernel, from the bytes that its closed form gives.
+
+        Whether its tiles fit the hardware's SRAM is another question: ``nest.working_set_bytes``.
+
+        >>> from labkit.problems import matmul
+        >>> nest = LoopNest(matmul(1024, 1024, 1024), (342, 342, 1), tuple("mnk"))
+        >>> round(RooflineEstimate.of(nest, Hardware.preset("edge-npu")).intensity, 1)
+        73.1
+        """
+        return RooflineEstimate(nest.problem.flops, nest.traffic.nbytes, 1, hardware)
 
     @property
     def intensity(self) -> float:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from labkit.errors import LabError
 from labkit.hardware import Hardware
+from labkit.loops import LoopNest
+from labkit.problems import matmul
 from labkit.roofline import RooflineEstimate, arithmetic_intensity, attainable_flops_per_s
 
 NPU = Hardware.preset("edge-npu")
@@ -34,6 +36,15 @@ def test_predicted_time_is_the_work_divided_by_the_attainable_rate(flops: int, d
 def test_launches_are_paid_one_by_one() -> None:
     hardware = replace(NPU, launch_s=0.5)
     assert RooflineEstimate(0, 0, 3, hardware).seconds == 1.5
+
+
+def test_a_nest_is_a_kernel_of_its_flops_and_bytes() -> None:
+    """1024³ in tiles of 128: 2³¹ FLOP and 68 MiB, by the errata; below the ridge of this machine, so DRAM decides."""
+    nest = LoopNest(matmul(1024, 1024, 1024), (128, 128, 128), tuple("mnk"))
+    estimate = RooflineEstimate.of(nest, NPU)
+    assert (estimate.flops, estimate.dram_bytes, estimate.launches) == (2**31, 68 * 2**20, 1)
+    assert estimate.limit == "memory"
+    assert estimate.seconds == 68 * 2**20 / NPU.dram_bytes_per_s + NPU.launch_s
 
 
 def test_intensity_at_its_ends() -> None:

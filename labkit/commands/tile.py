@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> Answer:
 
 def _data(problem: str, best: BestTile, hardware: Hardware, seconds: float) -> dict[str, Any]:
     nest = best.nest
-    estimate = RooflineEstimate(nest.problem.flops, best.dram_bytes, launches=1, hardware=hardware)
+    estimate = RooflineEstimate.of(nest, hardware)
     return {
         **{"problem": problem, "loops": dict(nest.problem.loops), "dtype": nest.problem.inputs[0].dtype},
         **{"tile": list(nest.tile), "order": join_loops(nest.order)},
