@@ -65,7 +65,7 @@ class TensorType:
 @cache
 def _dtype_name(dtype: np.dtype[Any]) -> str:
     """NumPy works a name out anew each time, which takes longer than all else about a small constant."""
-    return "string" if dtype == object else dtype.name
+    return "string" if dtype.kind == "O" else dtype.name
 
 
 def itemsize(dtype: str) -> int:

@@ -17,6 +17,7 @@ from onnx.inliner import inline_local_functions
 from labkit import protos, wire
 from labkit.errors import GraphError
 from labkit.graph import Array, Dim, Graph, Node, TensorType, Value
+from labkit.schemas import check
 
 Constant: TypeAlias = Callable[[Value | None], Array | None]
 
@@ -112,6 +113,7 @@ class _Importer:
     def node(
         self, proto: NodeProto, known: Mapping[str, Value], constant: Constant, declared: Mapping[str, Value]
     ) -> Node:
+        check(proto, self.opsets)
         inputs = tuple(_known(proto, name, known) if name else None for name in proto.input)
         attrs = {a.name: protos.to_attribute(a, lambda g: self.graph(g, known)) for a in proto.attribute}
         domain = "" if proto.domain == "ai.onnx" else proto.domain

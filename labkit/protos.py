@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,10 @@ def dtype_name(elem_type: int) -> str:
     """NumPy's name of an ONNX element type."""
     if elem_type == TensorProto.STRING:
         return "string"
-    return str(np.dtype(helper.tensor_dtype_to_np_dtype(elem_type)).name)
+    try:
+        return str(np.dtype(helper.tensor_dtype_to_np_dtype(elem_type)).name)
+    except KeyError:
+        raise GraphError(f"element type {elem_type} is none that ONNX defines") from None
 
 
 def elem_type(dtype: str) -> int:
@@ -31,7 +33,10 @@ def elem_type(dtype: str) -> int:
 
 def to_array(tensor: TensorProto) -> Array:
     """The tensor's elements, read-only."""
-    return read_only(numpy_helper.to_array(tensor))
+    try:
+        return read_only(numpy_helper.to_array(tensor))
+    except (TypeError, ValueError, KeyError) as error:
+        raise GraphError(f"tensor {tensor.name!r} cannot be read: {' '.join(str(error).split())}") from None
 
 
 def to_tensor(array: Array, name: str = "") -> TensorProto:
@@ -134,24 +139,6 @@ def _attribute(node: Node, name: str, value: Any, from_graph: Callable[[Graph], 
         if isinstance(value[0], np.ndarray):
             return helper.make_attribute(name, list(map(to_tensor, value)))
     return helper.make_attribute(name, value)
-
-
-def _no_graph(proto: GraphProto) -> Graph:
-    raise GraphError(f"graph {proto.name!r} as a default: no operator has one")
-
-
-@cache
-def default_attributes(op: str, opset: int) -> Mapping[str, Any]:
-    """What ONNX takes for the attributes of one of its own operators where a node does not say."""
-    if not onnx.defs.has(op, opset):
-        return {}
-    declared = onnx.defs.get_schema(op, opset).attributes
-    defaults = {name: attribute.default_value for name, attribute in declared.items()}
-    return {
-        name: to_attribute(proto, _no_graph)
-        for name, proto in defaults.items()
-        if proto.type != AttributeProto.UNDEFINED
-    }
 
 
 def _declared_type(node: Node, name: str) -> int:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
@@ -122,10 +124,11 @@ def test_a_truncated_file_is_refused(parse, tmp_path):
 
 
 def test_a_graph_that_would_be_invalid_onnx_is_not_written(parse, tmp_path):
-    graph = parse("agraph (float[2, 3] x) => (float[2, 3] y) { y = Relu <no_such_attribute: int = 1> (x) }")
+    graph = parse("agraph (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }")
+    wrong = replace(graph, nodes=(replace(graph.nodes[0], attrs={"no_such_attribute": 1}),))
     (tmp_path / "m.onnx").write_bytes(b"precious")
     with pytest.raises(GraphError, match="would not be valid ONNX"):
-        save(graph, tmp_path / "m.onnx")
+        save(wrong, tmp_path / "m.onnx")
     assert (tmp_path / "m.onnx").read_bytes() == b"precious"
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
 
@@ -167,3 +170,20 @@ def test_constants_cannot_be_written_through():
 def test_an_output_type_the_file_declares_wrongly_gives_way_to_the_inferred_one(parse):
     graph = parse("agraph (float[2, 3] x) => (float[7, 7] y) { y = Relu(x) }")
     assert graph.outputs[0].shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("agraph (float[2] x) => (float[2] y) { y = Relu(x, x) }", "Relu 'y' has 2 inputs; ONNX asks for 1 to 1"),
+        ("agraph (float[2] x) => (float[2] y) { y = Concat(x, x) }", "Concat 'y' lacks its attribute 'axis'"),
+        (
+            'agraph (float[2] x) => (float[2] y) { y = Elu <alpha: string = "a"> (x) }',
+            "attribute 'alpha' is unknown or",
+        ),
+        ("agraph (float[2] x) => (float[2] y) { y = Relu <speed: int = 1> (x) }", "attribute 'speed' is unknown or"),
+    ],
+)
+def test_a_node_that_breaks_its_schema_is_refused_by_name(parse, text, message):
+    with pytest.raises(GraphError, match=message):
+        parse(text)

@@ -10,7 +10,7 @@ import numpy as np
 from labkit.graph import Graph, Node, TensorType, Value
 from labkit.passes.fold import RANDOM
 from labkit.passes.rewriting import Rewrite, Sweep, View
-from labkit.protos import default_attributes
+from labkit.schemas import default_attributes
 
 _COMMUTATIVE = {"Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equal"}
 _RANDOM = RANDOM | {"RandomNormal", "RandomUniform", "Dropout"}

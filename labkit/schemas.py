@@ -1,0 +1,81 @@
+"""What ONNX's schemas say of an operator: its arity, its attributes, their defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import onnx
+from onnx import AttributeProto, GraphProto, NodeProto
+
+from labkit.errors import GraphError
+from labkit.graph import Graph
+from labkit.protos import label, to_attribute
+
+
+@dataclass(frozen=True)
+class _Schema:
+    """What ONNX asks of a node: how many inputs and outputs, which attributes of which types."""
+
+    inputs: tuple[int, int]
+    outputs: tuple[int, int]
+    attributes: Mapping[str, int]
+    required: tuple[str, ...]
+
+
+@cache
+def _schema(op: str, version: int, domain: str) -> _Schema | None:
+    if not onnx.defs.has(op, version, domain):
+        return None
+    found = onnx.defs.get_schema(op, version, domain)
+    kinds: dict[str, Any] = {name: attribute.type for name, attribute in found.attributes.items()}
+    required = tuple(name for name, attribute in found.attributes.items() if attribute.required)
+    ends = (found.min_input, found.max_input), (found.min_output, found.max_output)
+    return _Schema(*ends, {name: int(kind) for name, kind in kinds.items()}, required)
+
+
+def check(proto: NodeProto, opsets: Mapping[str, int]) -> None:
+    """Hold a node to ONNX's schema, where there is one. GraphError says which node and what is wrong.
+
+    (``onnx.checker`` says as much, but of whole models with their weights, and at a hundred times the cost.)
+    """
+    if not all(
+        isinstance(text, str) for text in (proto.op_type, proto.domain, proto.name, *proto.input, *proto.output)
+    ):
+        raise GraphError(f"node {proto.op_type!r} has a name that is no UTF-8 text")
+    domain = "" if proto.domain == "ai.onnx" else proto.domain
+    schema = _schema(proto.op_type, opsets.get(domain, 1), domain)
+    if schema is None:
+        return
+    for what, values, (least, most) in (
+        ("inputs", proto.input, schema.inputs),
+        ("outputs", proto.output, schema.outputs),
+    ):
+        if not least <= len(values) <= most:
+            raise GraphError(f"{label(proto)} has {len(values)} {what}; ONNX asks for {least} to {most}")
+    given = {attribute.name: attribute.type for attribute in proto.attribute}
+    for name, kind in given.items():
+        if schema.attributes.get(name) != kind:
+            raise GraphError(f"{label(proto)}: attribute {name!r} is unknown or of the wrong type")
+    if missing := [name for name in schema.required if name not in given]:
+        raise GraphError(f"{label(proto)} lacks its attribute {missing[0]!r}")
+
+
+def _no_graph(proto: GraphProto) -> Graph:
+    raise GraphError(f"graph {proto.name!r} as a default: no operator has one")
+
+
+@cache
+def default_attributes(op: str, opset: int) -> Mapping[str, Any]:
+    """What ONNX takes for the attributes of one of its own operators where a node does not say."""
+    if not onnx.defs.has(op, opset):
+        return {}
+    declared = onnx.defs.get_schema(op, opset).attributes
+    defaults = {name: attribute.default_value for name, attribute in declared.items()}
+    return {
+        name: to_attribute(proto, _no_graph)
+        for name, proto in defaults.items()
+        if proto.type != AttributeProto.UNDEFINED
+    }
