@@ -8,8 +8,8 @@ separate counters: fusion lowers both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from math import erf, sqrt
+from dataclasses import dataclass, replace
+from math import erf, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -66,19 +66,28 @@ class Chain:
     def fused_traffic(self) -> Traffic:
         """Bytes and transfers as one kernel, in closed form; LabError when it cannot be one."""
         check_fusible(self.nest, (*self.own, *self.ops))
-        operands = (self._operand(name, array) for name, array in self._others())
-        return sum(map(self.nest.input_traffic, operands), self.nest.traffic)
+        return self.nest.traffic + self._others_traffic
 
     @property
     def unfused_traffic(self) -> Traffic:
         """Bytes and transfers as separate kernels: each op also reads what the one before it wrote."""
-        output, writes = self.nest.problem.output, self.nest.by_operand[self.nest.problem.output.name].writes
-        one_op = Traffic(output.nbytes, output.nbytes, writes, writes)
-        return sum([one_op] * len(self.ops), self.fused_traffic)
+        output = self.nest.problem.output
+        tiles = prod(self.nest.trips[loop] for loop in output.loops)
+        one_op = Traffic(output.nbytes, output.nbytes, tiles, tiles)
+        return sum([one_op] * len(self.ops), self.nest.traffic + self._others_traffic)
+
+    @property
+    def _others_traffic(self) -> Traffic:
+        """The traffic of the ops' other operands, which come when an output tile is finished."""
+        reductions = self.nest.problem.reductions
+        walk = (*(loop for loop in self.nest.order if loop not in reductions), *reductions)
+        finished = replace(self.nest, order=walk)
+        operands = (self._operand(name, array) for name, array in self._others())
+        return sum(map(finished.input_traffic, operands), Traffic())
 
     @property
     def saved_bytes(self) -> int:
-        """What fusion saves: two transfers of the whole output for each op."""
+        """What fusion saves: the whole output, written and read, for each op. LabError when it cannot be fused."""
         return self.unfused_traffic.nbytes - self.fused_traffic.nbytes
 
     @property

@@ -34,6 +34,7 @@ def test_a_column_is_as_many_runs_as_it_has_rows() -> None:
     assert contiguous_runs(dram[:, 3:4]) == 8
     assert contiguous_runs(dram[2:5]) == 1
     assert contiguous_runs(dram.T) == 80
+    assert contiguous_runs(dram[:1].T) == 1, "an axis of length 1 moves nothing, whatever its stride"
     assert contiguous_runs(dram[:, ::2]) == 40
     assert contiguous_runs(dram[:0]) == 0
 
