@@ -20,6 +20,7 @@ COMMANDS = {
     "grade": "points for submitted notebooks",
     "traffic": "bytes that a tiled kernel moves between DRAM and SRAM",
     "tile": "the tile and loop order that move the fewest bytes",
+    "measure": "times compiled loops here, and compares their order with the model's",
     "layout": "strides of a memory order, and the lines a walk through it touches",
     "hardware": "list the hardware presets, or show a file of your own",
 }
