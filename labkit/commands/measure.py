@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _WHY = """\
 Why this machine is not the one that the course models: a CPU hides misses. It prefetches lines, runs on while they
 come, and has two or three caches where the model has one; and these loops spend most of their time on additions and on
-the overhead of short inner loops, which the model does not know. So misses alone rank tiles poorly here. An NPU moves
-whole tiles by DMA into a scratchpad, at hundreds of operations in the time of one byte: there, bytes decide."""
+the overhead of short inner loops, which the model does not know. So misses alone often rank tiles poorly here. An NPU
+moves whole tiles by DMA into a scratchpad, at hundreds of operations in the time of one byte: there, bytes decide."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
