@@ -74,8 +74,13 @@ def _by_reference(node: Node, values: Mapping[str, Any], opsets: Mapping[str, in
             results = ReferenceEvaluator(model).run(None, {name: values[name] for name in used})
     except Exception as error:  # the reference raises whatever its operator raised
         raise GraphError(f"{node.label} cannot run: {type(error).__name__}: {' '.join(str(error).split())}") from error
-    found = dict(zip(names, results, strict=True))
+    found = {name: _as_object(result) for name, result in zip(names, results, strict=True)}
     return tuple(found[value.name] if value else None for value in node.outputs)
+
+
+def _as_object(result: Any) -> Any:
+    """Strings as Python objects, as ONNX's own tools hold them; some operators give NumPy's fixed-width kind."""
+    return result.astype(object) if isinstance(result, np.ndarray) and result.dtype.kind == "U" else result
 
 
 def _checked(graph: Graph, feeds: Feeds) -> dict[str, Any]:

@@ -91,12 +91,11 @@ def conv(args: Args) -> Results:
     x, w, groups = args[0], args[1], args.attrs.get("group", 1)
     if args.attrs.get("kernel_shape") not in (None, w.shape[2:]):
         return None
-    precise = np.float32 if x.dtype == np.float16 else x.dtype  # float16 sums are kept in float32, then rounded once
-    windows = Window.of(args.attrs, w.shape[2:]).positions(x.astype(precise, copy=False), 0)
+    windows = Window.of(args.attrs, w.shape[2:]).positions(precise(x), 0)
     rank, out = w.ndim - 2, windows.shape[2 : w.ndim]
     taps = tuple(range(2 + rank, 2 + 2 * rank))
     columns = windows.transpose(0, 1, *taps, *range(2, 2 + rank)).reshape(x.shape[0], groups, -1, int(np.prod(out)))
-    rows = w.astype(precise, copy=False).reshape(groups, w.shape[0] // groups, -1)
+    rows = precise(w).reshape(groups, w.shape[0] // groups, -1)
     y = np.matmul(rows, columns).reshape(x.shape[0], w.shape[0], *out)
     bias = args.get(2)
     if bias is not None:
@@ -118,8 +117,7 @@ def batch_norm(args: Args) -> Results:
     running: tuple[Array, ...] = ()
     if training:
         axes = tuple(axis for axis in range(x.ndim) if axis != 1)
-        precise = x.astype(np.float32) if x.dtype == np.float16 else x
-        batch_mean, batch_var = precise.mean(axis=axes), precise.var(axis=axes)
+        batch_mean, batch_var = precise(x).mean(axis=axes), precise(x).var(axis=axes)
         pairs = ((mean, batch_mean), (var, batch_var))
         running = tuple((old * momentum + new * (1 - momentum)).astype(old.dtype) for old, new in pairs)
         if args.opset < 14:
@@ -168,7 +166,8 @@ def average_pool(args: Args) -> Results:
 
 
 def global_average_pool(args: Args) -> Results:
-    return (args[0].mean(axis=tuple(range(2, args[0].ndim)), keepdims=True, dtype=args[0].dtype),)
+    mean = precise(args[0]).mean(axis=tuple(range(2, args[0].ndim)), keepdims=True)
+    return (mean.astype(args[0].dtype, copy=False),)
 
 
 def lrn(args: Args) -> Results:
@@ -182,10 +181,13 @@ def lrn(args: Args) -> Results:
 
 
 def product(a: Array, b: Array) -> Array:
-    """Matrix product; float16 sums are kept in float32, then rounded once."""
-    if a.dtype != np.float16:
-        return np.asarray(np.matmul(a, b))
-    return np.asarray(np.matmul(a.astype(np.float32), b.astype(np.float32)), dtype=np.float16)
+    """Matrix product; sums of a 16-bit type are kept in float32, then rounded once."""
+    return np.asarray(np.matmul(precise(a), precise(b))).astype(a.dtype, copy=False)
+
+
+def precise(x: Array) -> Array:
+    """float16 and bfloat16 as float32, in which their sums are kept; anything else as it is."""
+    return x.astype(np.float32) if x.dtype.kind in "fV" and x.dtype.itemsize == 2 else x
 
 
 def matmul(args: Args) -> Results:
@@ -206,5 +208,5 @@ def softmax(args: Args) -> Results:
     x = args[0]
     axis = args.attrs.get("axis", -1 if args.opset >= 13 else 1)
     over: Any = axis if args.opset >= 13 else tuple(range(axis % x.ndim if x.ndim else 0, x.ndim))
-    power = np.exp(x - x.max(axis=over, keepdims=True))
-    return (power / power.sum(axis=over, keepdims=True),)
+    power = np.exp(precise(x) - precise(x).max(axis=over, keepdims=True))
+    return ((power / power.sum(axis=over, keepdims=True)).astype(x.dtype, copy=False),)

@@ -5,12 +5,11 @@ A case that does not run is a failure, and the number of executions is asserted:
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 
 import numpy as np
-import onnx
 import pytest
+from cases import all_cases, arrays, assert_same
 
 import labkit
 from labkit.graph import TensorType
@@ -20,31 +19,11 @@ from labkit.ops import TABLE
 
 @cache
 def cases() -> dict[str, list]:
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # making the cases overflows on purpose
-        found: dict[str, list] = {}
-        for case in collect_testcases(None):
-            ops = {node.op_type for node in case.model.graph.node}
-            if ops <= TABLE.keys():
-                found.setdefault(case.model.graph.node[0].op_type, []).append(case)
+    found: dict[str, list] = {}
+    for case in all_cases():
+        if {node.op_type for node in case.model.graph.node} <= TABLE.keys():
+            found.setdefault(case.model.graph.node[0].op_type, []).append(case)
     return found
-
-
-def arrays(values: list) -> list:
-    return [onnx.numpy_helper.to_array(v) if isinstance(v, onnx.TensorProto) else v for v in values]
-
-
-def assert_same(found, expected, case) -> None:
-    if isinstance(expected, list):  # a sequence: Identity passes those on too
-        assert len(found) == len(expected)
-        for one, two in zip(found, expected, strict=True):
-            assert_same(one, two, case)
-        return
-    got = np.asarray(found)
-    assert (got.shape, got.dtype) == (expected.shape, expected.dtype), case.name
-    np.testing.assert_allclose(got, expected, rtol=case.rtol, atol=case.atol, err_msg=case.name)
 
 
 @pytest.mark.parametrize("op", sorted(TABLE))
