@@ -25,11 +25,11 @@ class Axis:
     extent: int
     offset: int = 0
 
-    @property
+    @cached_property
     def loops(self) -> tuple[str, ...]:
         return tuple(loop for loop, _ in self.terms)
 
-    @property
+    @cached_property
     def is_plain(self) -> bool:
         """Whether it simply is one loop."""
         return self.offset == 0 and len(self.terms) == 1 and self.terms[0][1] == 1
@@ -147,7 +147,9 @@ class Operand:
 
 def intervals(positions: NDArray[np.int64]) -> int:
     """Pieces without a gap that sorted positions fall into."""
-    return 1 + int(np.count_nonzero(np.diff(positions) > 1)) if len(positions) else 0
+    if len(positions) == 0 or positions[-1] - positions[0] == len(positions) - 1:
+        return min(len(positions), 1)
+    return 1 + int(np.count_nonzero(np.diff(positions) > 1))
 
 
 def tile_ranges(extent: int, tile: int) -> Sequence[range]:
