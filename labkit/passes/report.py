@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from labkit import text
 from labkit.costing import Cost, cost
-from labkit.graph import Graph
+from labkit.errors import LabError
+from labkit.graph import Graph, Node
 from labkit.hardware import Hardware
 from labkit.passes.rewriting import Pass, Refusal, explain
 from labkit.units import format_bytes, format_count, format_seconds
@@ -51,6 +53,33 @@ class Report:
         """The same steps costed for another machine."""
         return replace(self, hardware=hardware)
 
+    def diff(self, step: int) -> str:
+        """What one step changed, as lines of text; steps count from 0. LabError when there is no such step."""
+        if not 0 <= step < len(self.steps):
+            raise LabError(f"no step {step}; there are {len(self.steps)}, counted from 0")
+        before = self.original if step == 0 else self.steps[step - 1].graph
+        return text.diff(before, self.steps[step].graph)
+
+    def why(self, name: str) -> str:
+        """What became of a node, called by its name or an output, and why it is still there if it is.
+
+        Raises LabError when no step knows such a node.
+        """
+        graphs = (self.original, *(step.graph for step in self.steps))
+        present = [_named(graph, name) is not None for graph in graphs]
+        if not any(present):
+            raise LabError(f"no node {name!r} in the original or in any step; call it by its name or an output")
+        said = []
+        for index, step in enumerate(self.steps):
+            if present[index] != present[index + 1]:
+                verb = "made" if present[index + 1] else "removed"
+                said.append(f"{verb} by {step.name} in round {step.round}")
+        node = _named(self.graph, name)
+        if node is None:
+            return f"{name}: {'; '.join(said)}"
+        refused = [f"{r.rule} refused, {r.guard}: {r.why}" for r in self.refusals if r.node == node.label]
+        return f"{name}: {'; '.join([*said, *(refused or ['no rule has anything to do with it'])])}"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data: steps, before, after, refusals; sizes in bytes, intensity in FLOP/byte."""
         graphs = (self.original, *(step.graph for step in self.steps))
@@ -82,6 +111,10 @@ class Report:
         return "\n".join(
             "  ".join([row[0].ljust(widths[0]), *cells[1:]]) for row, cells in zip(rows, lines, strict=True)
         )
+
+
+def _named(graph: Graph, name: str) -> Node | None:
+    return next((node for node in graph.nodes if node.name == name), graph.producers.get(name))
 
 
 def _row(graph: Graph, costs: Cost) -> dict[str, Any]:
