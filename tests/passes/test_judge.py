@@ -86,9 +86,8 @@ def test_a_pass_that_does_a_bit_each_time_is_not_idempotent(chain):
 
 def test_a_pass_without_end_is_told_so(chain):
     def growing(graph):
-        return replace(
-            graph, constants={**graph.constants, f"k{len(graph.constants)}": np.zeros(1)}, nodes=(*graph.nodes,)
-        )
+        more = {**graph.constants, f"k{len(graph.constants)}": np.zeros(1)}
+        return replace(graph, constants=more, nodes=(*graph.nodes,))
 
     verdict = labkit.check_pass(growing, chain)
     assert any(f.rule in ("termination", "same object when idle") for f in verdict.findings)
