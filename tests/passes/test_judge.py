@@ -41,11 +41,16 @@ def without(graph: Graph, drops) -> Graph:
     return replace(graph, nodes=tuple(nodes)) if instead else graph
 
 
-@pytest.mark.parametrize(
-    ("op", "guard"),
-    [("Dropout", "mask is read"), ("BatchNormalization", "second reader"), ("Cast", "lossy cast"), ("Pad", "padding value"),
-     ("Transpose", "inverse permutation")],
-)  # fmt: skip
+LACKING = {
+    "Dropout": "mask is read",
+    "BatchNormalization": "second reader",
+    "Cast": "lossy cast",
+    "Pad": "padding value",
+    "Transpose": "inverse permutation",
+}
+
+
+@pytest.mark.parametrize(("op", "guard"), LACKING.items())
 def test_a_pass_that_drops_an_operator_without_looking_lacks_that_guard(chain, op, guard):
     verdict = labkit.check_pass(lambda graph: without(graph, lambda node: node.op == op), chain)
     assert not verdict.ok
