@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,20 +31,23 @@ class _Sharing:
 
     def __init__(self, constants: dict[str, Value]) -> None:
         self._first_constant = constants
-        self._seen: dict[Hashable, Node] = {}
+        self._seen: dict[Hashable, list[Node]] = {}  # by operator and inputs; attributes are compared only there
 
     def __call__(self, view: View, node: Node) -> Rewrite | None:
         if node.op in _RANDOM or node.bodies:
             return None
         inputs = tuple(value and self._first_constant.get(value.name, value) for value in node.inputs)
-        key = self._key(node, inputs, view)
-        first = self._seen.get(key)
-        if first is not None and self._can_replace(view, first, node):
-            pairs = zip(node.outputs, first.outputs, strict=True)
-            return Rewrite(instead={old.name: new for old, new in pairs if old is not None and new is not None})
-        self._seen.setdefault(key, node)
-        if [v and v.name for v in inputs] != [v and v.name for v in node.inputs]:
-            return Rewrite((Node(node.op, inputs, node.outputs, node.attrs, node.domain, node.name),))
+        names = tuple(value.name if value else "" for value in inputs)
+        if node.op in _COMMUTATIVE and len(names) == 2:  # of three, another order would round otherwise
+            names = tuple(sorted(names))
+        earlier = self._seen.setdefault((node.op, names, len(node.outputs)), [])
+        for first in earlier:
+            if _attributes(first, view.opset) == _attributes(node, view.opset) and self._can_replace(view, first, node):
+                pairs = zip(node.outputs, first.outputs, strict=True)
+                return Rewrite(instead={old.name: new for old, new in pairs if old is not None and new is not None})
+        earlier.append(node)
+        if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+            return Rewrite((replace(node, inputs=inputs),))
         return None
 
     @staticmethod
@@ -54,13 +58,11 @@ class _Sharing:
                 return False
         return True
 
-    @staticmethod
-    def _key(node: Node, inputs: tuple[Value | None, ...], view: View) -> Hashable:
-        names = tuple(value.name if value else "" for value in inputs)
-        if node.op in _COMMUTATIVE and len(names) == 2:  # of three, another order would round otherwise
-            names = tuple(sorted(names))
-        attrs = {**default_attributes(node.op, view.opset), **node.attrs}
-        return node.op, names, len(node.outputs), tuple(sorted((name, _frozen(attr)) for name, attr in attrs.items()))
+
+def _attributes(node: Node, opset: int) -> Hashable:
+    """Attributes, those left out by their defaults."""
+    attrs = {**default_attributes(node.op, opset), **node.attrs}
+    return tuple(sorted((name, _frozen(attr)) for name, attr in attrs.items()))
 
 
 def _equal_constants(graph: Graph) -> dict[str, Value]:
