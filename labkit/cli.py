@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -64,7 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except LabError as error:
         print(f"labkit: {error}".replace("\n", " "), file=sys.stderr)
         return 2
-    print(json.dumps(answer.data, ensure_ascii=False) if args.json else answer.text)
+    try:
+        print(json.dumps(answer.data, ensure_ascii=False) if args.json else answer.text, flush=True)
+    except BrokenPipeError:  # whoever read us has seen enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0 if answer.ok else 1
 
 

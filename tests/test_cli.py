@@ -59,3 +59,13 @@ def test_the_parser_loads_no_heavy_package() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"
     assert build_parser().prog == "labkit"
+
+
+def test_a_reader_that_stops_early_is_no_error() -> None:
+    command = [sys.executable, "-m", "labkit", "hardware"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0

@@ -28,22 +28,22 @@ class InputTile:
         self._slide_axis = next((i for i, axis in enumerate(operand.axes) if nest.slides(axis, self._moving)), None)
         self._key: tuple[range, ...] = ()
         self._positions: list[Array] = []
-        self._seen: set[tuple[int, ...]] = set()
+        self._tiles: dict[tuple[range, ...], tuple[list[Array], tuple[Any, ...], int]] = {}
 
     def get(self, ranges: Ranges) -> Array:
         key = tuple(ranges[loop] for loop in self._loops)
         if key != self._key:
-            positions = [axis.positions(ranges) for axis in self._operand.axes]
-            tile = self._array[tile_index(positions)]
-            corner = tuple(r.start for r in key)
-            phase: Phase = "again" if corner in self._seen else "once"
-            if self._moves_on(key) and self._slide_axis is not None:
+            phase: Phase = "again" if key in self._tiles else "once"
+            if key not in self._tiles:  # a tile comes again and again: where it lies is worked out once
+                positions = [axis.positions(ranges) for axis in self._operand.axes]
+                self._tiles[key] = positions, tile_index(positions), self._operand.runs(positions)
+            positions, index, runs = self._tiles[key]
+            tile = self._array[index]
+            if self._slide_axis is not None and self._moves_on(key):
                 self._slide(tile, positions, self._slide_axis, phase)
             else:
                 self.leave()
-                runs = self._operand.runs(positions)
                 self._pad.load(self._operand.name, tile, slots=self._slots, runs=runs, phase=phase)
-            self._seen.add(corner)
             self._key, self._positions = key, positions
         return self._pad[self._operand.name]
 

@@ -33,8 +33,8 @@ class _Buffer:
 class Scratchpad:
     """An SRAM of ``sram_bytes`` (a number, or a size such as ``"512KiB"``) in front of a DRAM of NumPy arrays.
 
-    ``ledger`` takes one line for each transfer; pass one to share it between scratchpads. ``high_water_bytes`` is
-    the most that was ever resident, ``launches`` the number of kernels that ran.
+    ``ledger`` takes one line for each transfer; pass one to share it between scratchpads. ``used_bytes`` is
+    what is resident now, ``high_water_bytes`` the most that ever was, ``launches`` the number of kernels that ran.
 
     >>> dram = np.arange(6.0, dtype=np.float32)
     >>> pad = Scratchpad("16B")
@@ -50,6 +50,7 @@ class Scratchpad:
         self.ledger = Ledger() if ledger is None else ledger
         self.high_water_bytes = 0
         self.launches = 0
+        self.used_bytes = 0
         self._buffers: dict[str, _Buffer] = {}
         self._node = "(no kernel)"
 
@@ -57,11 +58,6 @@ class Scratchpad:
     def resident(self) -> dict[str, int]:
         """Bytes taken by each buffer, in order of arrival."""
         return {name: buffer.nbytes for name, buffer in self._buffers.items()}
-
-    @property
-    def used_bytes(self) -> int:
-        """Bytes taken by all buffers together."""
-        return sum(self.resident.values())
 
     def __getitem__(self, name: str) -> Array:
         return self._buffer(name, "use").data
@@ -144,6 +140,7 @@ class Scratchpad:
         """Give a buffer's room back. What it held is lost: the old array is overwritten, with NaN where it can be."""
         buffer = self._buffer(name, "free")
         del self._buffers[name]
+        self.used_bytes -= buffer.nbytes
         buffer.data[...] = np.nan if buffer.data.dtype.kind in "fc" else ~np.zeros((), buffer.data.dtype)
 
     def stream(self, name: str, elements: Array) -> Array:
@@ -187,6 +184,7 @@ class Scratchpad:
             )
         data: Array = np.empty(shape, dtype)
         self._buffers[name] = _Buffer(data, nbytes, tensor, slots)
+        self.used_bytes += nbytes
         self.high_water_bytes = max(self.high_water_bytes, self.used_bytes)
         return data
 
