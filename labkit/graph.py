@@ -81,10 +81,12 @@ def itemsize(dtype: str) -> int:
 
 @dataclass(frozen=True)
 class Value:
-    """A name and the type of what it stands for; ``type`` is None for what is no tensor (a sequence, an optional)."""
+    """A name and the type of what it stands for. What is no tensor (a sequence, an optional) has no ``type`` but, where
+    the file declares one, ``opaque``: ONNX's own spelling of it, which is handed on unread."""
 
     name: str
     type: TensorType | None = None
+    opaque: bytes = b""
 
     @property
     def shape(self) -> Shape | None:

@@ -61,7 +61,8 @@ def _dim(dim: Any, unknown: str) -> Dim:
 
 
 def to_value(info: ValueInfoProto) -> Value:
-    return Value(info.name, to_type(info.type, info.name))
+    kind = to_type(info.type, info.name)
+    return Value(info.name, kind, b"" if kind else info.type.SerializeToString())
 
 
 def type_proto(kind: TensorType) -> TypeProto:
@@ -84,6 +85,8 @@ def value_info(value: Value) -> ValueInfoProto:
     info = ValueInfoProto(name=value.name)
     if value.type is not None:
         info.type.CopyFrom(type_proto(value.type))
+    elif value.opaque:
+        info.type.ParseFromString(value.opaque)
     return info
 
 

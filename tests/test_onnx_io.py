@@ -187,3 +187,11 @@ def test_an_output_type_the_file_declares_wrongly_gives_way_to_the_inferred_one(
 def test_a_node_that_breaks_its_schema_is_refused_by_name(parse, text, message):
     with pytest.raises(GraphError, match=message):
         parse(text)
+
+
+def test_a_type_that_is_no_tensor_is_handed_on_unread(parse, tmp_path):
+    graph = parse("agraph (seq(float[2]) s, int64 i) => (float[2] y) { y = SequenceAt(s, i) }")
+    save(graph, tmp_path / "m.onnx")
+    again = load(tmp_path / "m.onnx")
+    assert again.inputs[0].opaque
+    assert again.inputs == graph.inputs

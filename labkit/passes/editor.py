@@ -40,6 +40,9 @@ class Editor:
             return None
         return self._constants.get(value.name)
 
+    def is_default(self, value: Value | None) -> bool:
+        return value is not None and value.name in self.graph.input_names and value.name in self._constants
+
     def producer(self, value: Value | None) -> Node | None:
         return None if value is None else self._producers.get(value.name)
 
@@ -62,14 +65,23 @@ class Editor:
     def current(self, node: Node) -> Node:
         """The node as it reads now, its output types inferred again when one of its inputs is better known."""
         renamed = node.rename(self._instead)
-        if renamed is node:
-            return node
+        if renamed is node or not self._says_more(node, renamed):
+            return renamed
         types = infer_types(renamed, self.constant, self.opsets)
         outputs = tuple(value and _better(value, types.get(value.name)) for value in renamed.outputs)
         for old, new in zip(renamed.outputs, outputs, strict=True):
             if old is not new and new is not None:
                 self._instead[new.name] = new
         return replace(renamed, outputs=outputs)
+
+    def _says_more(self, node: Node, renamed: Node) -> bool:
+        """Whether a renamed node reads a type or a constant that it did not know before."""
+        pairs = zip(node.inputs, renamed.inputs, strict=True)
+        return any(
+            new is not None and new is not old and (new.type != old.type or self.constant(new) is not None)
+            for old, new in pairs
+            if old is not None
+        )
 
     def keep(self, node: Node) -> None:
         """Take a node over as it is."""

@@ -25,8 +25,13 @@ class FoldConstant:
 
     def __call__(self, view: View, node: Node) -> Rewrite | Refusal | None:
         arrays = {value.name: view.constant(value) for value in node.uses}
-        if not arrays or any(array is None for array in arrays.values()):
+        defaults = [value.name for value in node.uses if view.is_default(value)]
+        if not arrays or any(array is None and name not in defaults for name, array in arrays.items()):
             return None
+        if defaults:
+            return Refusal(
+                "overridable", f"{defaults[0]!r} is an input with a default: a caller may feed another value"
+            )
         if node.op in RANDOM:
             return Refusal("random", "its result differs from run to run")
         if node.bodies:

@@ -65,6 +65,9 @@ def _absorb(view: View, node: Node, *, neutral: Any, named: str, **attrs: Any) -
     added = (*pads[2:rank], *pads[rank + 2 :])
     new = {**{k: v for k, v in node.attrs.items() if k != "auto_pad"}, **attrs}
     new["pads"] = tuple(a + b for a, b in zip(own, added, strict=True))
+    kernel = () if node.op.startswith("Conv") else node.attrs.get("kernel_shape", ())
+    if any(size <= pad for size, pad in zip(kernel * 2, new["pads"], strict=False)):
+        return Refusal("kernel", "a window would lie in the padding altogether, which runtimes do not pool")
     return Rewrite((replace(node, inputs=(x, *node.inputs[1:]), attrs=new),))
 
 

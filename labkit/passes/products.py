@@ -28,7 +28,9 @@ def bias_into_gemm(view: View, node: Node) -> Rewrite | Refusal | None:
             continue
         if view.readers(x) > 1:
             return Refusal("second reader", f"{x.name!r} is also read elsewhere, without the bias")
-        return Rewrite((replace(product, op="Gemm", inputs=(*product.inputs[:2], bias), outputs=node.outputs),))
+        attrs = {name: value for name, value in product.attrs.items() if name != "beta"}  # it scaled no bias yet
+        inputs = (*product.inputs[:2], bias)
+        return Rewrite((replace(product, op="Gemm", inputs=inputs, outputs=node.outputs, attrs=attrs),))
     return None
 
 

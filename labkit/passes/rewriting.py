@@ -51,6 +51,9 @@ class View(Protocol):
     def constant(self, value: Value | None) -> Array | None:
         """The array that a value always is; None for anything a caller can feed."""
 
+    def is_default(self, value: Value | None) -> bool:
+        """Whether a value is an input with a default: constant until a caller feeds another."""
+
     def producer(self, value: Value | None) -> Node | None:
         """The node that assigns a value; None for inputs and constants."""
 

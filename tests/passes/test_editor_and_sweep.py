@@ -105,3 +105,10 @@ def test_a_fresh_name_avoids_every_name_in_use(parse):
     after = labkit.optimize(graph).graph
     assert ops(after) == ["Relu", "Conv"]
     assert "w_folded_1" in after.constants
+
+
+def test_a_shape_that_becomes_constant_by_forwarding_makes_the_types_behind_it_known(parse):
+    text = "t = Identity(s) r = Reshape(x, t) y = Relu(r)"
+    graph = parse(f'agraph (float[2, 3] x) => (float["p", "q"] y) {{ {text} }}', s=np.array([3, 2]))
+    assert graph.nodes[1].output.shape == ("?r.0", "?r.1")
+    assert NO_OPS(graph).nodes[0].output.shape == (3, 2)

@@ -1,0 +1,82 @@
+"""The graph compiler beside onnxruntime's basic level: CPU seconds of load, optimise, save; medians of fresh processes.
+
+What is imported is imported before the clock starts, on both sides. Ratios within one run; the machine is noisy.
+"""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+RUNS = 5
+SHARED = Path(__file__).resolve().parents[3] / "shared/models"
+MEASURE = """
+import resource, sys, time
+tool, source, target = sys.argv[1:]
+if tool == "labkit":
+    import labkit, labkit.passes.pipeline, labkit.onnx_io, onnx.checker, onnx.shape_inference
+    start = time.process_time()
+    labkit.save(labkit.optimize(labkit.load(source)).graph, target)
+else:
+    import onnxruntime
+    onnxruntime.set_default_logger_severity(4)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = target
+    start = time.process_time()
+    onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def main() -> None:
+    print(f"{'CPU seconds, median of ' + str(RUNS):34}{'labkit':>9}{'ORT basic':>11}{'ratio':>8}{'peak / file':>13}")
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        # In a process of its own: a child inherits the peak memory of its parent.
+        make = "import sys; from labkit import save, zoo; save(zoo.resnet50(), sys.argv[1])"
+        subprocess.run([sys.executable, "-c", make, str(folder / "resnet50.onnx")], check=True)
+        for length in (3000, 24000):
+            onnx.save(chain(length), folder / f"chain of {length}.onnx")
+        paths = [*sorted(folder.glob("*.onnx")), *sorted(SHARED.glob("light_densenet121_slim.onnx"))]
+        for path in paths:
+            row(path, folder / "out.onnx.tmp")
+
+
+def row(path: Path, target: Path) -> None:
+    ours, peak = measured("labkit", path, target)
+    theirs, _ = measured("onnxruntime", path, target)
+    print(f"{path.stem:34}{ours:9.3f}{theirs:11.3f}{ours / theirs:8.2f}{peak * 1024 / path.stat().st_size:13.1f}")
+
+
+def measured(tool: str, source: Path, target: Path) -> tuple[float, float]:
+    runs = []
+    for _ in range(RUNS):
+        command = [sys.executable, "-c", MEASURE, tool, str(source), str(target)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        runs.append(tuple(map(float, done.stdout.split())))
+    return statistics.median(run[0] for run in runs), statistics.median(run[1] for run in runs)
+
+
+def chain(length: int) -> onnx.ModelProto:
+    """Two thirds of the nodes are no-ops."""
+    nodes, previous = [], "x"
+    for index in range(length):
+        op = ("Sin", "Identity", "Add")[index % 3]
+        nodes.append(helper.make_node(op, [previous, "zero"] if op == "Add" else [previous], [f"v{index}"]))
+        previous = f"v{index}"
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 8]) for name in ("x", previous))
+    zero = onnx.numpy_helper.from_array(np.zeros(1, np.float32), "zero")
+    graph = helper.make_graph(nodes, "chain", [x], [y], initializer=[zero])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+if __name__ == "__main__":
+    main()
