@@ -46,6 +46,7 @@ TABLE: dict[str, Op] = {
     "MaxPool": Op(infer_compute.pool, compute.max_pool, flops.pool),
     "AveragePool": Op(infer_compute.pool, compute.average_pool, flops.pool),
     "GlobalAveragePool": Op(infer_compute.global_pool, compute.global_average_pool, flops.global_pool),
+    "GlobalMaxPool": Op(infer_compute.global_pool, compute.global_max_pool, flops.global_pool),
     # normalisation
     "BatchNormalization": Op(infer_compute.batch_norm, compute.batch_norm, flops.per_output(2)),
     "LRN": Op(infer_compute.same, compute.lrn, flops.lrn),

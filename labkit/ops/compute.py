@@ -140,12 +140,23 @@ def dropout(args: Args) -> Results:
 
 
 def max_pool(args: Args) -> Results:
+    """The largest of each window, and where it stood: its place in the whole input, flattened."""
     x = args[0]
-    if args.wanted > 1 or x.dtype.kind == "V":
+    if x.dtype.kind == "V":
         return None
     lowest = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    windows = Window.of(args.attrs, args.attrs["kernel_shape"]).positions(x, lowest)
-    return (windows.max(axis=tuple(range(x.ndim, windows.ndim))),)
+    window = Window.of(args.attrs, args.attrs["kernel_shape"])
+    windows = window.positions(x, lowest)
+    largest = windows.max(axis=tuple(range(x.ndim, windows.ndim)))
+    if args.wanted < 2:
+        return (largest,)
+    flat = windows.reshape(*largest.shape, -1)
+    order: Any = "F" if args.attrs.get("storage_order", 0) else "C"
+    plane = np.arange(np.prod(x.shape[2:], dtype=np.int64)).reshape(1, 1, *x.shape[2:], order=order)
+    places = np.broadcast_to(window.positions(plane, -1), windows.shape).reshape(flat.shape)
+    found = np.take_along_axis(places, flat.argmax(axis=-1)[..., None], axis=-1)[..., 0]
+    planes = np.arange(x.shape[0] * x.shape[1]).reshape(*x.shape[:2], *(1 for _ in x.shape[2:]))
+    return largest, found + planes * plane.size
 
 
 def average_pool(args: Args) -> Results:
@@ -168,6 +179,10 @@ def average_pool(args: Args) -> Results:
 def global_average_pool(args: Args) -> Results:
     mean = precise(args[0]).mean(axis=tuple(range(2, args[0].ndim)), keepdims=True)
     return (mean.astype(args[0].dtype, copy=False),)
+
+
+def global_max_pool(args: Args) -> Results:
+    return (args[0].max(axis=tuple(range(2, args[0].ndim)), keepdims=True),)
 
 
 def lrn(args: Args) -> Results:

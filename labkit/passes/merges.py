@@ -80,7 +80,7 @@ def slice_of_slice(view: View, node: Node) -> Rewrite | Refusal | None:
             if isinstance(span.stop, str):
                 return None
             steps = steps[slice(span.start, span.stop if span.stop >= 0 else None, span.step)]
-        cut[axis] = (steps.start, steps.stop, steps.step)
+        cut[axis] = (steps.start, steps.stop, steps.step) if steps else (0, 0, 1)
     return _slice(view, inner.inputs[0], node, cut)
 
 

@@ -49,7 +49,7 @@ def clip_node(view: View, x: Value | None, node: Node, bounds: Bounds) -> Rewrit
     if bounds == Bounds(0, inf):
         return Rewrite((Node("Relu", (x,), node.outputs, name=node.name),))
     ends = {"min": bounds.low, "max": bounds.high}
-    given = {name: end for name, end in ends.items() if abs(end) != inf}
+    given = {name: float(end) for name, end in ends.items() if abs(end) != inf}
     if view.opset < 11:
         return Rewrite((Node("Clip", (x,), node.outputs, given, name=node.name),))
     arrays: dict[str, Array] = {}

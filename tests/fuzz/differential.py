@@ -1,0 +1,148 @@
+"""One random graph through the passes: what is computed before and after, by onnxruntime with its optimisations off."""
+
+from __future__ import annotations
+
+import random
+import re
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import labkit
+from labkit.equivalence import draws
+from labkit.errors import LabError
+from labkit.graph import Graph
+from labkit.onnx_io import to_model
+from labkit.passes.pipeline import LEVELS, PASSES
+from labkit.shrink import shrink
+from tests.fuzz.generate import bound, generate
+
+BASIC = LEVELS["basic"]
+OUT = Path(tempfile.gettempdir()) / "labkit-fuzz"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What passes did wrong with the graph of a seed."""
+
+    seed: int
+    passes: tuple[str, ...]
+    why: str
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}, passes {' '.join(self.passes)}: {self.why}"
+
+
+def fault_of(graph: Graph, passes: tuple[str, ...]) -> str | None:
+    """Why these passes cannot be trusted with this graph; None when nothing is wrong."""
+    if not _runnable(graph):
+        return None
+    try:
+        after = labkit.optimize(graph, passes=passes).graph
+        if after is graph:
+            return None
+        if labkit.optimize(after, passes=passes).graph is not after:
+            return "not idempotent: the second time they change the graph again"
+        if (after.inputs, _interface(after)) != (graph.inputs, _interface(graph)):
+            return f"the interface changes: {_interface(graph)} became {_interface(after)}"
+        if len(after.nodes) > len(graph.nodes) + _inside_ifs(graph):
+            return f"{len(graph.nodes)} nodes became {len(after.nodes)}"
+        return _file_fault(after) or _value_fault(graph, after)
+    except Exception as error:  # whatever a pass raises on a valid graph is a fault
+        return f"{type(error).__name__}: {error}"
+
+
+def _interface(graph: Graph) -> list[tuple[str, str | None]]:
+    return [(value.name, value.dtype) for value in graph.outputs]
+
+
+def _inside_ifs(graph: Graph) -> int:
+    return sum(len(body.nodes) + _inside_ifs(body) for node in graph.nodes for body in node.bodies)
+
+
+def _file_fault(graph: Graph) -> str | None:
+    """Save (which runs ONNX's full check) and load again."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "after.onnx"
+        labkit.save(graph, path)
+        again = labkit.load(path)
+    ops, found = (Counter(node.op for node in one.nodes) for one in (graph, again))
+    return None if ops == found else f"the saved file holds other nodes: {ops} became {found}"
+
+
+def _value_fault(graph: Graph, after: Graph) -> str | None:
+    for size, one in _runnable(graph):
+        two = bound(after, size)
+        if not runs(two):
+            return f"onnxruntime runs the graph, but not what became of it (open dims {size})"
+        try:
+            labkit.verify(one, two)
+        except LabError as error:
+            return f"open dims {size}: {error}"
+    return None
+
+
+@lru_cache(maxsize=8)
+def _runnable(graph: Graph) -> tuple[tuple[int, Graph], ...]:
+    """The graph with its open dims at 2, and at 1 and 3 as well where there are any, as far as onnxruntime runs it."""
+    is_open = any(isinstance(dim, str) for value in graph.inputs for dim in value.shape or ())
+    graphs = ((size, bound(graph, size)) for size in ((2, 1, 3) if is_open else (2,)))
+    return tuple((size, one) for size, one in graphs if runs(one))
+
+
+def runs(graph: Graph) -> bool:
+    """Whether onnxruntime, its optimisations off, loads the graph and computes something on an ordinary input."""
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(4)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        model = to_model(graph).SerializeToString()
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        session.run(None, next(draws(graph, 0))[1])
+    except Exception:  # whatever its C++ side raises
+        return False
+    return True
+
+
+def faults(seed: int, *, thorough: bool = True) -> list[Fault]:
+    """The full pipeline; if ``thorough``, each pass alone and three random orders of all passes too."""
+    graph = generate(seed)
+    plans = [BASIC]
+    if thorough:
+        shuffled = random.Random(seed)
+        plans += [(name,) for name in PASSES]
+        plans += [tuple(shuffled.sample(BASIC, len(BASIC))) for _ in range(3)]
+    found = ((plan, fault_of(graph, plan)) for plan in plans)
+    return [Fault(seed, plan, why) for plan, why in found if why is not None]
+
+
+def explained(fault: Fault) -> str:
+    """The fault, the first pass whose graph is wrong, and a small graph that shows it, saved as ONNX."""
+    graph = generate(fault.seed)
+    small = shrink(graph, lambda part: _kind(fault_of(part, fault.passes)) == _kind(fault.why), tries=300)
+    OUT.mkdir(exist_ok=True)
+    path = OUT / f"seed{fault.seed}.onnx"
+    labkit.save(small, path)
+    nodes = "\n".join(f"  {', '.join(map(str, node.results))} = {node.op}" for node in small.nodes)
+    lines = (f"{fault}", f"first bad pass: {first_bad_pass(small, fault.passes)}", f"shrunk, in {path}:", nodes)
+    return "\n".join((*lines, f"there: {fault_of(small, fault.passes)}"))
+
+
+def _kind(why: str | None) -> str | None:
+    """A fault without its names and numbers: cuts must not drift from one fault to another."""
+    return why and re.split(r"[\d'(]", why.removeprefix("open dims ").lstrip("123: "))[0]
+
+
+def first_bad_pass(graph: Graph, passes: tuple[str, ...]) -> str:
+    """The first step whose graph no longer computes the same."""
+    try:
+        for step in labkit.optimize(graph, passes=passes).steps:
+            if _value_fault(graph, step.graph) is not None:
+                return f"{step.name} (round {step.round})"
+    except Exception:  # it raises before there are steps: the last pass alone will show
+        return next((name for name in passes if fault_of(graph, (name,)) is not None), "several together")
+    return "none: no value is wrong"
