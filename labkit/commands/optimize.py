@@ -12,7 +12,6 @@ from labkit.hardware import Hardware
 from labkit.units import parse_bytes
 
 if TYPE_CHECKING:
-    from labkit.graph import Graph
     from labkit.passes.report import Report
 
 
@@ -22,6 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--level", default="basic", help="none or basic (default: basic)")
     parser.add_argument("--hardware", default="edge-npu", help="a preset to count time for (default: edge-npu)")
     parser.add_argument("--sram", metavar="SIZE", help="on-chip memory instead of the preset's, for example 512KiB")
+    parser.add_argument(
+        "--counterexample", metavar="FILE", help="with --verify: where it fails, the smallest graph that shows it"
+    )
     parser.add_argument("--verify", action="store_true", help="run both models on drawn inputs and compare the outputs")
 
 
@@ -35,7 +37,7 @@ def run(args: argparse.Namespace) -> Answer:
         hardware = replace(hardware, sram_bytes=parse_bytes(args.sram))
     graph = load(args.model)
     report = optimize(graph, level=args.level, hardware=hardware)
-    verdict = _verify(graph, report.graph) if args.verify else None
+    verdict = _verify(report, args.counterexample) if args.verify else None
     ok = verdict is None or verdict["equivalent"]
     if args.output and ok:
         save(report.graph, args.output)
@@ -43,13 +45,21 @@ def run(args: argparse.Namespace) -> Answer:
     return Answer(data, _text(report, verdict, data["output"]), ok)
 
 
-def _verify(before: Graph, after: Graph) -> dict[str, Any]:
+def _verify(report: Report, counterexample: str | None) -> dict[str, Any]:
+    """The verdict; where it is no, which pass is to blame, and the smallest graph that shows it if a file is wanted."""
     from labkit.equivalence import verify
+    from labkit.onnx_io import save
+    from labkit.passes.blame import blame
+    from labkit.passes.pipeline import PASSES
 
     try:
-        return verify(before, after).to_dict()
+        return verify(report.original, report.graph).to_dict()
     except NotEquivalent as error:
-        return {"equivalent": False, "reason": str(error)}
+        reason = str(error)
+    found = blame(report, PASSES)
+    if found is not None and counterexample:
+        save(found.graph, counterexample)
+    return {"equivalent": False, "reason": reason, "blame": None if found is None else str(found)}
 
 
 def _text(report: Report, verdict: dict[str, Any] | None, output: str | None) -> str:
@@ -66,7 +76,8 @@ def _text(report: Report, verdict: dict[str, Any] | None, output: str | None) ->
             f"largest difference {verdict['max_abs']:.2g}, {verdict['max_rel']:.2g} of the largest output"
         )
     elif verdict:
-        lines.append(f"NOT EQUIVALENT: {verdict['reason']}" + ("" if output else "; nothing written"))
+        lines.append(f"NOT EQUIVALENT: {verdict['reason']}; nothing written")
+        lines.append(f"to blame: {verdict['blame'] or 'no single step; the differences of several add up'}")
     if output:
         lines.append(f"written to {output}")
     return "\n".join(lines)

@@ -42,12 +42,17 @@ def test_a_model_that_is_not_equivalent_is_not_written_and_exits_with_1(model, t
 
     # Break the algebra: scale nothing. verify has to catch it.
     monkeypatch.setattr(weights, "_times", lambda weight, factor: weight * 2)
-    out = tmp_path / "out.onnx"
-    assert cli.main(["optimize", str(model), "-o", str(out), "--verify", "--json"]) == 1
+    out, shown = tmp_path / "out.onnx", tmp_path / "shown.onnx"
+    asked = ["optimize", str(model), "-o", str(out), "--verify", "--counterexample", str(shown)]
+    assert cli.main([*asked, "--json"]) == 1
     data = json.loads(capsys.readouterr().out)
     assert not data["verify"]["equivalent"]
     assert "output 'y'" in data["verify"]["reason"]
+    assert data["verify"]["blame"] == "step 0, affine: shown by a graph of 2 nodes"
     assert not out.exists()
+    assert [node.op for node in load(shown).nodes] == ["Conv", "BatchNormalization"]
+    assert cli.main(asked) == 1
+    assert "NOT EQUIVALENT" in capsys.readouterr().out
 
 
 def test_another_sram_is_the_machines(model, capsys):
