@@ -1,6 +1,6 @@
 # Two commands are enough: `make lab` to learn, `make test` to change something. README.md has both without make.
 .DEFAULT_GOAL := help
-.PHONY: help lab test build check bench lock
+.PHONY: help lab test build check bench fuzz mutants lock
 
 PYTHON ?= python3
 PORT ?= 8888
@@ -31,6 +31,12 @@ check: .venv/.dev ## in a minute: style, types, imports, fast tests
 
 bench: .venv/.dev ## measure: one table a script of tests/bench
 	@for script in tests/bench/*.py; do $(BIN)/python $$script || exit 1; done
+
+fuzz: .venv/.dev ## 20,000 random graphs through the passes (ARGS="2000 7": how many, first seed)
+	@$(BIN)/python -m tests.fuzz.run $(ARGS)
+
+mutants: .venv/.dev ## remove each guard of each pass in turn: a test has to notice (ARGS="affine pads": only these files)
+	@$(BIN)/python -m tests.mutants.run $(ARGS)
 
 lock: ## pin the requirements for all platforms (needs uv)
 	@for name in requirements requirements-dev; do \

@@ -65,7 +65,7 @@ def _attempts(graph: Graph) -> Iterator[Callable[[], Graph]]:
 
 
 def _without(graph: Graph, cut: Sequence[Node]) -> Graph:
-    """The graph without some nodes: what they made is fed instead; where they made all outputs, what they read is one."""
+    """The graph without some nodes: what they made is fed; if they made all outputs, what they read is one."""
     gone = set(map(id, cut))
     kept = tuple(node for node in graph.nodes if id(node) not in gone)
     made = {value.name: value for node in cut for value in node.results}

@@ -65,8 +65,9 @@ def _fold(view: View, node: Node, arrays: dict[str, Array]) -> Rewrite | Refusal
             return Refusal("no tensor", f"{value.name!r} is no tensor")
         # A copy: a folded view would keep the array it came from alive, or change with it.
         array = np.array(result)
-        if value.dtype != TensorType.of(array).dtype:
-            return Refusal("type", f"{value.name!r} is {value.dtype}, its computed value {array.dtype}")
+        computed = TensorType.of(array)
+        if value.type is None or computed.dtype != value.dtype or (value.type.is_static and computed != value.type):
+            return Refusal("type", f"{value.name!r} is {value.type}, its computed value {computed}")
         constants[value.name] = array
     return Rewrite(constants=constants)
 

@@ -42,7 +42,7 @@ def clip(d: Draft) -> None:
 
 
 def other_shape(d: Draft, shape: tuple[Any, ...]) -> tuple[int, ...]:
-    """A shape that broadcasts with another one: mostly into it, one value a channel or for all, and now and then beyond."""
+    """A shape that broadcasts with another one: mostly into it, often one value a channel, now and then beyond."""
     rank = len(shape)
     kept = {1} if d.chance(0.5) else {axis for axis in range(rank) if d.chance(0.4)}
     dims = [dim if axis in kept and isinstance(dim, int) else 1 for axis, dim in enumerate(shape)]
@@ -76,6 +76,12 @@ def operand(d: Draft, x: Value, op: str) -> Value:
     return d.floats(shape, dtype)
 
 
+def _spreads(narrow: Value, wide: Value) -> bool:
+    """Whether one shape broadcasts to another without enlarging it."""
+    one, two = narrow.shape or (), wide.shape or ()
+    return len(one) <= len(two) and all(a in (1, b) for a, b in zip(reversed(one), reversed(two), strict=False))
+
+
 def binary(d: Draft) -> None:
     x = d.tensor(0, 5, dtypes=("float32",) if d.chance(0.75) else ("float32", "float64", "float16", "int64", "int32"))
     ops = ["Mul", "Add", "Sub", "Div", "Mul", "Add"]
@@ -84,16 +90,16 @@ def binary(d: Draft) -> None:
     op = d.choose(ops)
     other = operand(d, x, op)
     swapped = d.chance(0.35)
-    if op == "PRelu" and (swapped or len(other.shape or ()) > len(x.shape or ())):
+    if op == "PRelu" and (swapped or not _spreads(other, x)):
         raise Unsuitable
     if op in ("Div", "Pow") and (not d.exact(other) or (swapped and not d.exact(x))):
         raise Unsuitable
     if op == "Pow" and (not d.exact(x) or not d.chance(0.6)):
         op, other = "Pow", d.constant(np.ones(other_shape(d, x.shape or ())), "float32")
         swapped = False
-    if op == "Div" and (x.dtype or "").startswith("int"):
-        if d.known(other) is None or not np.asarray(d.known(other)).all() or swapped:
-            raise Unsuitable
+    divisor = d.known(other)
+    if op == "Div" and (x.dtype or "").startswith("int") and (swapped or divisor is None or not divisor.all()):
+        raise Unsuitable
     if op in ("Sub", "Add") and not d.exact(x) and not d.exact(other) and x == other:
         raise Unsuitable
     inputs = [other, x] if swapped else [x, other]
@@ -200,7 +206,7 @@ def normalise(d: Draft) -> None:
     if kind == 0:
         d.add("Softmax", [x], {"axis": d.number(0, len(x.shape or ()) - 1)} if d.chance(0.5) else {})
         return
-    if kind == 1 and len(x.shape or ()) == 4:
+    if kind <= 2 and len(x.shape or ()) == 4:
         d.add("LRN", [x], {"size": 3})
         return
     scale, bias, mean = (d.floats((channels,)) for _ in range(3))
@@ -283,7 +289,7 @@ def unknown_size(d: Draft) -> None:
 
 
 COMPUTERS = {
-    "unary": (unary, 9), "clip": (clip, 3), "binary": (binary, 12), "logical": (logical, 4), "conv": (conv, 6),
-    "pool": (pool, 4), "normalise": (normalise, 4), "product": (product, 4), "reduce": (reduce, 5),
-    "dropout": (dropout, 2), "noise": (noise, 0.6), "unknown_size": (unknown_size, 0.5),
+    "unary": (unary, 9), "clip": (clip, 3), "binary": (binary, 12), "logical": (logical, 5), "conv": (conv, 7),
+    "pool": (pool, 5), "normalise": (normalise, 4), "product": (product, 5), "reduce": (reduce, 6),
+    "dropout": (dropout, 2), "noise": (noise, 0.6), "unknown_size": (unknown_size, 0.8),
 }  # fmt: skip

@@ -14,9 +14,10 @@ from labkit.protos import infer_types
 
 FLOATS = ("float32", "float64", "float16")
 # What rounds otherwise once weights have been folded: all behind it is compared within a tolerance, so it must not
-# reach an operator that jumps (Floor) or that blows differences up (Exp).
+# reach an operator that jumps (Floor) or that blows differences up (Exp). (Where: onnxruntime adds 0 to what it picks,
+# in some forms of it, which loses the sign of −0.)
 ROUNDING = {"Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "AveragePool", "GlobalAveragePool",
-            "LRN", "Softmax"}  # fmt: skip
+            "LRN", "Softmax", "Where"}  # fmt: skip
 RANDOM = {"RandomNormalLike", "RandomUniformLike", "Bernoulli"}
 
 
@@ -35,6 +36,7 @@ class Draft:
     constants: dict[str, Array] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     overridable: set[str] = field(default_factory=set)
+    apart: set[str] = field(default_factory=set)
     inexact: set[str] = field(default_factory=set)
     random: set[str] = field(default_factory=set)
     prefix: str = ""
@@ -66,20 +68,32 @@ class Draft:
         """A constant; one in six is one that is there already, with the same elements or of the same type."""
         array = np.asarray(array, dtype=dtype or None)
         if self.chance(0.16):
-            for name, other in self.constants.items():
-                if other.dtype == array.dtype and np.array_equal(other, array) and name not in self.overridable:
-                    return Value(name, TensorType.of(other))
+            for value, other in self.fixed():
+                if other.dtype == array.dtype and np.array_equal(other, array):
+                    return value
         if not self.prefix and self.chance(0.012):
             return self.overridable_constant(array)
         value = Value(self.name("k"), TensorType.of(array))
         self.constants[value.name] = read_only(array)
         return value
 
+    def unshared(self, array: Array) -> Value:
+        """A constant that nothing else will read."""
+        value = Value(self.name("k"), TensorType.of(array))
+        self.constants[value.name] = read_only(array)
+        self.apart.add(value.name)
+        return value
+
+    def fixed(self) -> list[tuple[Value, Array]]:
+        """The constants that may have further readers, and that no caller can change."""
+        kept = self.constants.keys() - self.overridable - self.apart
+        return [(Value(n, TensorType.of(array)), array) for n, array in self.constants.items() if n in kept]
+
     def shared(self, shape: tuple[int, ...], dtype: str) -> Value | None:
         """A constant of this type that something reads already."""
         kind = TensorType(shape, dtype)
-        found = [n for n, a in self.constants.items() if TensorType.of(a) == kind and n not in self.overridable]
-        return Value(self.choose(found), kind) if found else None
+        found = [value for value, _ in self.fixed() if value.type == kind]
+        return self.choose(found) if found else None
 
     def overridable_constant(self, array: Array) -> Value:
         """An input with a default."""
@@ -106,8 +120,8 @@ class Draft:
     def pick(self, suits: Callable[[Value], bool] = lambda value: True) -> Value:
         """A value that suits, the latest one more often than not; sometimes a constant."""
         if self.chance(0.04):
-            found = [Value(n, TensorType.of(a)) for n, a in self.constants.items() if n not in self.overridable]
-            found = [value for value in found if suits(value)]
+            # Of an infinity onnxruntime's Clip makes the largest number, ONNX's own reference does not.
+            found = [v for v, array in self.fixed() if suits(v) and np.isfinite(array.astype(float)).all()]
             if found:
                 return self.choose(found)
         if self.values and self.chance(0.6) and suits(self.values[-1]):
@@ -144,7 +158,7 @@ class Draft:
                 raise Unsuitable from None
         else:
             found = dict(zip([name for name in names if name], types, strict=True))
-        if any(name and (kind := found.get(name)) is None or kind.shape is None for name in names):  # type: ignore[union-attr]
+        if any((name and (kind := found.get(name)) is None) or kind.shape is None for name in names):  # type: ignore[union-attr]
             raise Unsuitable
         results = tuple(Value(name, found[name]) if name else None for name in names)
         node = Node(op, inputs, results, attrs or {})

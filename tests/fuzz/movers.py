@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from tests.fuzz.draft import FLOATS, Draft, Unsuitable
 
 from labkit.graph import Value
 from labkit.protos import elem_type
+from tests.fuzz.draft import FLOATS, Draft, Unsuitable
 
 ALL = (*FLOATS, "int64", "int32", "bool")
 BIG = 2**63 - 1
@@ -118,7 +118,7 @@ def slice_(d: Draft) -> None:
         d.add("Slice", [x], {"starts": tuple(starts), "ends": tuple(ends), **named})
         return
     spelled = None if axes == list(range(len(axes))) and d.chance(0.5) else d.ints(*negative(d, tuple(axes), rank))
-    stepped = None if set(steps) == {1} and d.chance(0.5) or d.opset < 10 else d.ints(*steps)
+    stepped = None if (set(steps) == {1} and d.chance(0.5)) or d.opset < 10 else d.ints(*steps)
     d.add("Slice", [x, d.ints(*starts), d.ints(*ends), spelled, stepped])
 
 
@@ -207,7 +207,7 @@ def resize(d: Draft) -> None:
     if d.opset < 11:
         d.add("Upsample" if d.opset < 10 else "Resize", [x, d.constant(np.array(factors, np.float32))], mode)
     elif d.chance(0.5):
-        d.add("Resize", [x, None, d.constant(np.array(factors, np.float32))][: 3 if d.opset >= 13 else 3], mode)
+        d.add("Resize", [x, None, d.constant(np.array(factors, np.float32))], mode)
     else:
         d.add("Resize", [x, None, None, d.ints(*(a * b for a, b in zip(shape, factors, strict=True)))], mode)
 
