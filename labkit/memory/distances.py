@@ -80,11 +80,7 @@ class DistanceRun:
         self._moved = np.zeros(tensors, dtype=np.int64)
         self._reuse = choose(self._entries(), engine).Reuse(self._numbers.count, tensors)
         self._added: tuple[Int64s, Int64s] | None = None
-
-    @property
-    def extrapolated(self) -> bool:
-        """Whether part of the pass is known without having been made."""
-        return self._skip is not None
+        self._old = 0
 
     def once(self) -> None:
         """One pass over the trace."""
@@ -101,12 +97,16 @@ class DistanceRun:
         own = self._reuse.distances.copy(), self._reuse.rewrites.copy()
         return own if self._added is None else (own[0] + self._added[0], own[1] + self._added[1])
 
-    def stack_lines(self) -> int:
-        """How many different lines the passes have touched, as far as they were made."""
-        return len(self._reuse.stack()[0])
+    def knows(self, room: int) -> bool:
+        """Whether it is known which lines a cache of ``room`` lines now holds, and whether they are dirty.
+
+        After an extrapolation that is so for the lines touched last, down to those that were touched before it, or so
+        early in it that their last write may lie in a block that was left out.
+        """
+        return self._skip is None or room <= self._reuse.stack()[0].size - self._old
 
     def dirty(self, room: int) -> Int64s:
-        """Dirty lines of each tensor that a cache of ``room`` lines now holds; exact for room <= stack_lines()."""
+        """Dirty lines of each tensor that a cache of ``room`` lines now holds; ask ``knows`` first."""
         numbers, worst = (column[:room] for column in self._reuse.stack())
         found = numbers[worst < min(room, self._numbers.count)]
         owners = self.owners.of(self._numbers.lines(found))
@@ -125,7 +125,9 @@ class DistanceRun:
     def _extrapolate(self, level: Level, each: Period) -> None:
         """The first blocks and the rest of an incomplete last one; what comes later moves back over those left out."""
         blocks, made = level.count // each.iterations, each.blocks_made
-        self._feed_part(level, 0, (made - 1) * each.iterations)
+        self._feed_part(level, 0, each.write_lag * each.iterations)
+        self._old = self._reuse.stack()[0].size
+        self._feed_part(level, each.write_lag * each.iterations, (made - 1) * each.iterations)
         before = self.histograms()
         self._feed_part(level, (made - 1) * each.iterations, made * each.iterations)
         distances, rewrites = (now - then for now, then in zip(self.histograms(), before, strict=True))
@@ -158,7 +160,7 @@ def lru_counts(trace: Trace, room: int, line_bytes: int, steady: bool, engine: E
     """What a fully associative LRU cache of ``room`` lines counts in its first pass, or if ``steady`` in its second."""
     run = DistanceRun(trace, line_bytes, engine, extrapolate=not steady)
     run.once()
-    if run.extrapolated and room > run.stack_lines():
+    if not run.knows(room):
         run = DistanceRun(trace, line_bytes, engine, extrapolate=False)
         run.once()
     before = np.zeros(len(trace.tensors), dtype=np.int64)

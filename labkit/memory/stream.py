@@ -93,7 +93,7 @@ class Batches:
         assert self.program is not None
         if isinstance(item, int):
             yield self._single(item, self.program.bases)
-        else:
+        elif stop is None or start < stop:
             yield from self._loop(item, self.program.bases, start, item.count if stop is None else stop)
 
     def entries(self, item: Level | int) -> float:

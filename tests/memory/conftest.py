@@ -20,7 +20,8 @@ def bodies(draw, counts, overlap, depth=0):
             base = (2**6 if overlap else 2**20) * (tensor + 1) + 2**15 + draw(st.integers(0, 2000))
             strides = tuple(draw(STRIDES) for _ in range(depth))
             items += [Reference(f"t{tensor}", base, strides, draw(st.sampled_from(["read", "write"])))]
-            if draw(st.booleans()):  # a read and a write of the same element, as of an accumulator
+            if draw(st.booleans()):  # again the same element, as of an accumulator, or one that is met on later steps
+                base += draw(st.integers(0, 4)) * abs(strides[0] if strides else 0)
                 items += [Reference(f"t{tensor}", base, strides, draw(st.sampled_from(["read", "write"])))]
     return tuple(items)
 

@@ -123,7 +123,9 @@ def test_long_nests_are_counted_to_the_end_though_not_made_to_the_end(engine, lo
     check(data.draw(long_nests), cache, engine)
 
 
+CHASE = AffineTrace((Loop("i", 40, (Reference("x", 128, (64,), "write"), Reference("x", 0, (64,)))),))
 KERNELS = [
+    CHASE,  # what is written is read two steps later
     matmul_trace(24, 8, 12), matmul_trace(21, 8, 12, order="nkm"),
     matmul_trace(9, 20, 8, order="kmn", accumulator="memory"),
     matmul_trace(26, 10, 9, tile=(4, 4, 4)), matmul_trace(24, 24, 8, 1, "nmk", (5, 3, 8)),
@@ -139,6 +141,19 @@ KERNELS = [
 )
 def test_kernels_count_as_in_a_list_for_each_set(engine, trace, cache):
     check(trace, cache, engine)
+
+
+LATE = AffineTrace(
+    (Reference("a", 2**20, ()), Reference("b", 2**21, ()), Loop("i", 40, (Reference("x", 0, (64,), "write"),)))
+)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("trace", [LATE, CHASE], ids=["lines from before the loop", "lines written long ago"])
+@pytest.mark.parametrize("room", [1, 2, 3, 4, 5, 6, 7, 8, 50])
+def test_what_is_dirty_in_the_end_is_known_though_blocks_were_left_out(engine, trace, room):
+    """The lines that the few blocks which were made have left behind are not always those of the last blocks."""
+    check(trace, Cache(room * 64, None, 64), engine)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -228,6 +243,14 @@ def test_few_accesses_do_not_wait_for_the_compiler(monkeypatch):
     assert engine.choose(10**7).__name__ == "labkit.memory.interpreted"
     with pytest.raises(LabError, match="needs numba"):
         engine.choose(10**7, "compiled")
+
+
+def test_where_numba_may_write_no_folder_it_compiles_all_the_same(monkeypatch):
+    caching = pytest.importorskip("numba.core.caching")
+    from labkit.memory import jit
+
+    monkeypatch.setattr(caching.CompileResultCacheImpl, "_locator_classes", [])
+    assert jit.compiled(lambda x: x + 1)(2) == 3
 
 
 def test_counts_print_in_a_line():
