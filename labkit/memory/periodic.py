@@ -8,13 +8,16 @@ cache does depends only on which lines are the same, so equal histories have equ
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import gcd, lcm
 
 import numpy as np
 
-from labkit.memory.affine import Int64s, Trace
+from labkit.memory.affine import Int64s, Placed, Trace
 from labkit.memory.program import Indices, Level, Program
+
+Range = tuple[int, int]  # the lowest and the highest line
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +33,7 @@ class Period:
     shift: Int64s
     lag: int
     write_lag: int
-    first: dict[int, tuple[int, int]]
+    first: dict[int, Range]
     line_bytes: int
 
     @property
@@ -84,7 +87,7 @@ def period(program: Program, level: Level, line_bytes: int, sets: int = 1) -> Pe
     return Period(iterations, shift, max(lags), max(write_lags), first, line_bytes)
 
 
-def _block_lines(program: Program, level: Level, tensor: int, move: int, line_bytes: int) -> tuple[int, int]:
+def _block_lines(program: Program, level: Level, tensor: int, move: int, line_bytes: int) -> Range:
     """Lowest and highest line of a tensor in a block, in which the loop moves it by ``move`` bytes."""
     lows, highs = [], []
     for reference in range(level.span.start, level.span.stop):
@@ -97,27 +100,44 @@ def _block_lines(program: Program, level: Level, tensor: int, move: int, line_by
 
 
 def stands_alone(program: Program, level: Level, each: Period) -> bool:
-    """Whether no line that is new in a later block of the loop was touched before it, and none that moved after it.
+    """Whether blocks of the loop can be left out although there is something before it or after it.
 
     Sufficient, and checked here: of each tensor that moves, what comes before the loop ends before the last block that
-    is made begins, and what comes after the loop begins where the loop ended.
+    is made begins, and what comes after the loop begins where the loop ended. And no line is touched before the loop
+    and after it: the lines of the blocks left out would be missing from its distance.
     """
-    for tensor, (low, high) in each.first.items():
-        shift = int(each.shift[tensor])
+    for tensor in range(len(program.tensors)):
         own = [at for at, found in enumerate(program.tensor_of) if found == tensor]
-        before = [program.placed[at] for at in own if at < level.span.start]
-        inside = [program.placed[at] for at in own if level.span.start <= at < level.span.stop]
-        after = [program.placed[at] for at in own if at >= level.span.stop]
-        made = (each.blocks_made - 1) * shift
-        line = each.line_bytes
-        if shift > 0:
-            clear = all(p.high // line < low + made for p in before)
-            ahead = max(p.high // line for p in inside)
-            clear = clear and all(p.low // line > ahead for p in after)
-        else:
-            clear = all(p.low // line > high + made for p in before)
-            ahead = min(p.low // line for p in inside)
-            clear = clear and all(p.high // line < ahead for p in after)
-        if not clear:
+        parts = (
+            [program.placed[at] for at in own if at < level.span.start],
+            [program.placed[at] for at in own if level.span.start <= at < level.span.stop],
+            [program.placed[at] for at in own if at >= level.span.stop],
+        )
+        before, inside, after = (_lines(part, each.line_bytes) for part in parts)
+        if before and after and before[0] <= after[1] and after[0] <= before[1]:
+            return False
+        shift = int(each.shift[tensor])
+        if shift and inside and not _on_the_way(before, inside, after, each.first[tensor], shift, each.blocks_made):
             return False
     return True
+
+
+def _on_the_way(
+    before: Range | None, inside: Range, after: Range | None, first: Range, shift: int, blocks_made: int
+) -> bool:
+    if shift < 0:  # the same seen from the other end of memory
+        before, after = _mirrored(before), _mirrored(after)
+        inside, first = (-inside[1], -inside[0]), (-first[1], -first[0])
+    behind = before is None or before[1] < first[0] + (blocks_made - 1) * abs(shift)
+    return behind and (after is None or after[0] > inside[1])
+
+
+def _mirrored(lines: Range | None) -> Range | None:
+    return None if lines is None else (-lines[1], -lines[0])
+
+
+def _lines(placed: Sequence[Placed], line_bytes: int) -> Range | None:
+    """Lowest and highest line that these references touch; None for no references."""
+    if not placed:
+        return None
+    return min(one.low for one in placed) // line_bytes, max(one.high for one in placed) // line_bytes

@@ -12,8 +12,8 @@ STRIDES = st.sampled_from([0, 0, 1, 4, 8, 60, 64, 68, 128, 256]) | st.integers(-
 def bodies(draw, counts, overlap, depth=0):
     """A body of references and loops; strides of every size and sign, whole lines and parts of lines."""
     items = []
-    for _ in range(draw(st.integers(1, 3 if depth else 2))):
-        if depth < 3 and (not depth or draw(st.booleans())):
+    for _ in range(draw(st.integers(1, 3))):
+        if depth < 3 and draw(st.booleans()):
             items.append(Loop("i", draw(st.sampled_from(counts[depth])), draw(bodies(counts, overlap, depth + 1))))
         else:
             tensor = draw(st.integers(0, 2))

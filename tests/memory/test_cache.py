@@ -143,13 +143,18 @@ def test_kernels_count_as_in_a_list_for_each_set(engine, trace, cache):
     check(trace, cache, engine)
 
 
-LATE = AffineTrace(
-    (Reference("a", 2**20, ()), Reference("b", 2**21, ()), Loop("i", 40, (Reference("x", 0, (64,), "write"),)))
-)
+BEFORE = (Reference("a", 2**20, ()), Reference("b", 2**21, ()))
+STREAM = Loop("i", 40, (Reference("x", 0, (64,), "write"),))
+
+
+NESTS_WITH_MORE = [
+    pytest.param(AffineTrace((*BEFORE, STREAM)), id="lines from before the loop"),
+    pytest.param(CHASE, id="lines written long ago"),
+]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("trace", [LATE, CHASE], ids=["lines from before the loop", "lines written long ago"])
+@pytest.mark.parametrize("trace", NESTS_WITH_MORE)
 @pytest.mark.parametrize("room", [1, 2, 3, 4, 5, 6, 7, 8, 50])
 def test_what_is_dirty_in_the_end_is_known_though_blocks_were_left_out(engine, trace, room):
     """The lines that the few blocks which were made have left behind are not always those of the last blocks."""

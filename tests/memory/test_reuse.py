@@ -94,8 +94,10 @@ def test_the_curve_of_random_nests_is_the_simulation_of_each_size(engine, nests,
 
 
 CHASE = AffineTrace((Loop("i", 40, (Reference("x", 128, (64,), "write"), Reference("x", 0, (64,)))),))
+AGAIN = AffineTrace((Reference("a", 2**20, ()), Loop("i", 40, (Reference("x", 0, (16,)),)), Reference("a", 2**20, ())))
 KERNELS = [
     CHASE,  # what is written is read two steps later
+    AGAIN,  # all that the loop touches lies between two touches of a
     matmul_trace(24, 8, 12), matmul_trace(9, 20, 8, order="kmn", accumulator="memory"),
     matmul_trace(26, 10, 9, tile=(4, 4, 4)), matmul_trace(8, 24, 24, 1, "nmk", (5, 3, 8)),
     conv_trace(1, 2, 20, 8, 3, 3, pad=1), conv_trace(1, 4, 24, 8, 2, 3, pad=1, order="NHWC"),
