@@ -113,7 +113,7 @@ def convolution_written_out(n, c, h, w, filters, kernel, stride, pad, dilation, 
     st.integers(1, 3), st.integers(1, 3), st.integers(0, 4), st.integers(1, 2), st.integers(1, 2),
     st.sampled_from(["NCHW", "NHWC"]),
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_convolution_makes_the_accesses_of_its_loops(sizes, kernel, stride, pad, dilation, groups, order):
     n, c, h, w, filters = sizes
     arguments = (n, c * groups, h, w, filters * groups, kernel, stride, pad, dilation, groups, order)
@@ -153,7 +153,7 @@ def written_out(body, index=()):
 
 
 @given(st.data(), st.integers(1, 300))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_a_nest_makes_its_accesses_in_program_order(nests, data, size):
     trace = data.draw(nests)
     expected = [(address, written) for address, written, _ in written_out(trace.body)]
@@ -162,7 +162,7 @@ def test_a_nest_makes_its_accesses_in_program_order(nests, data, size):
 
 
 @given(st.data(), st.sampled_from([1, 32, 48, 64]), st.sampled_from([1, 10, 100, 2**16]))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_batches_are_the_accesses_at_line_granularity_repeats_written_once(nests, data, line_bytes, size):
     trace = data.draw(nests)
     batches = Batches(trace, line_bytes, size)
