@@ -105,7 +105,9 @@ def binary(d: Draft) -> None:
     inputs = [other, x] if swapped else [x, other]
     if op in ("Min", "Max", "Sum", "Mean"):
         inputs = [x] if d.chance(0.15) else [*inputs, *([x] if d.chance(0.15) else [])]
-    d.add(op, inputs)
+    out = d.add(op, inputs)[0]
+    if op in ("Add", "Sum", "Mean") and any(array is not None and not array.all() for array in map(d.known, inputs)):
+        d.inexact.add(out.name)  # −0 + 0 is +0: that x + 0 is x holds but for this sign, which a division would show
     if op in ("Min", "Max") and d.chance(0.5):
         last = d.values[-1]
         d.add("Max" if op == "Min" else "Min", [last, d.constant(np.float32(d.number(-1, 2)))])

@@ -52,7 +52,8 @@ def filled(d: Draft) -> None:
     fill = d.add("ConstantOfShape", [d.ints(*shape)], attrs)[0]
     if d.chance(0.4):
         fill = d.add(d.choose(["Neg", "Exp", "Abs"]), [fill])[0]
-    d.add(d.choose(["Add", "Mul"]), [x, fill] if d.chance(0.5) else [fill, x])
+    out = d.add(d.choose(["Add", "Mul"]), [x, fill] if d.chance(0.5) else [fill, x])[0]
+    d.inexact.add(out.name)  # for the sign of x + 0
 
 
 def branch(d: Draft, x: Value, name: str) -> Graph:

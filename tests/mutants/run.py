@@ -1,0 +1,79 @@
+"""`make mutants`: each guard of each pass removed in turn. A test has to notice; what nobody notices is listed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from argparse import ArgumentParser
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+from tests.mutants.guards import Mutant, mutants
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSES = Path("labkit") / "passes"
+FILES = ("affine", "weights", "pads", "no_ops", "merges", "fold", "shapes", "slicing", "transposes", "products",
+         "spread", "extremes", "ranges", "cse", "control", "editor", "rewriting", "dead")  # fmt: skip
+EQUIVALENT = Path(__file__).parent / "equivalent.txt"
+SECONDS = 120  # a mutant may well run for ever
+# The fast tests of the passes, those that kill most first.
+TESTS = ("test_catalogue.py", "test_guards.py", "test_rules.py", "test_bug_reports.py", "test_editor_and_sweep.py",
+         "test_pipeline.py")  # fmt: skip
+
+
+def equivalent() -> dict[tuple[str, str], str]:
+    """Guards whose removal changes nothing that can be observed: (file, key) to the reason why."""
+    entries = {}
+    for line in EQUIVALENT.read_text().splitlines():
+        if line and not line.startswith("#"):
+            guard, _, reason = line.partition("  # ")
+            file, _, key = guard.partition(" ")
+            entries[file, key] = reason
+    return entries
+
+
+def survives(mutant: Mutant, *, tests: tuple[str, ...]) -> bool:
+    """Whether all tests pass without this guard: run in a copy of the package, beside the same tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        shutil.copytree(ROOT / "labkit", root / "labkit", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", root)
+        (root / "tests").symlink_to(ROOT / "tests")
+        (root / PASSES / mutant.file).write_text(mutant.source)
+        paths = [f"tests/passes/{name}" for name in tests if (ROOT / "tests/passes" / name).exists()]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", *paths]
+        environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        try:
+            done = subprocess.run(command, cwd=root, env=environment, capture_output=True, timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+
+def main() -> int:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", default=FILES, help="names of files in labkit/passes; all by default")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    known, total, survivors = equivalent(), 0, 0
+    for name in args.files:
+        path = ROOT / PASSES / f"{name}.py"
+        found = [m for m in mutants(path.name, path.read_text()) if (m.file, m.key) not in known]
+        with ThreadPoolExecutor(args.jobs) as pool:
+            alive = [
+                m for m, lives in zip(found, pool.map(partial(survives, tests=TESTS), found), strict=True) if lives
+            ]
+        for mutant in alive:
+            print(f"{PASSES / mutant.file}:{mutant.line}: nothing notices that this is gone from {mutant.key}")
+        print(f"{name}: {len(found)} guards removed, {len(found) - len(alive)} noticed", flush=True)
+        total, survivors = total + len(found), survivors + len(alive)
+    print(f"{total} guards removed, {total - survivors} noticed; {len(known)} more change nothing (equivalent.txt)")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
