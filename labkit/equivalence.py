@@ -47,7 +47,7 @@ def verify(before: Graph, after: Graph, *, seed: int = 0) -> Equivalence:
     _same_interface(before, after)
     judge, first, second = _judge(before, after)
     largest_abs = largest_rel = 0.0
-    scales = dict.fromkeys((value.name for value in before.outputs), 0.0)
+    scales = {value.name: _own_scale(before, value) for value in before.outputs}
     tolerances = _tolerances(before)
     count, reason = 0, ""
     for kind, feeds in draws(before, seed):
@@ -68,6 +68,19 @@ def verify(before: Graph, after: Graph, *, seed: int = 0) -> Equivalence:
     if not count:
         raise LabError(f"the first graph could not run on any input drawn: {reason}")
     return Equivalence(largest_abs, largest_rel, count, judge)
+
+
+# Operators that compute at the scale of 1 whatever they return: a sigmoid of 1e-7 is 1 − (1 − 1e-7), rounded.
+_UNIT_SCALE = {"Sigmoid", "Softmax", "Tanh", "HardSigmoid", "Erf"}
+_HANDED_ON = {"Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Cast"}
+
+
+def _own_scale(graph: Graph, value: Value) -> float:
+    """The scale that an output's rounding has at least: 1 for what comes out of a sigmoid or its kin, else none."""
+    node = graph.producers.get(value.name)
+    while node is not None and node.op in _HANDED_ON and node.inputs[0] is not None:
+        node = graph.producers.get(node.inputs[0].name)
+    return 1.0 if node is not None and node.op in _UNIT_SCALE else 0.0
 
 
 def _gaps(

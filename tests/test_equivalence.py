@@ -108,3 +108,14 @@ def test_the_draws_hold_what_their_names_say(parse):
     assert np.isposinf(strange).any()
     assert np.isneginf(strange).any()
     assert np.isfinite(strange).mean() > 0.9
+
+
+def test_a_saturated_sigmoid_may_round_at_the_scale_of_one(parse):
+    """Weights that push every output to about 1e-7: the sigmoid itself is no more exact than that."""
+    text = "c = Mul(x, k) d = Sub(c, b) y = Sigmoid(d)"
+    one = parse(f"agraph (float[64] x) => (float[64] y) {{ {text} }}", k=np.float32(0.5), b=np.float32(15.5))
+    two = parse(f"agraph (float[64] x) => (float[64] y) {{ {text} }}", k=np.float32(0.5), b=np.float32(15.502))
+    assert labkit.verify(one, two).max_abs < 1e-6
+    three = parse(f"agraph (float[64] x) => (float[64] y) {{ {text} }}", k=np.float32(0.5), b=np.float32(9))
+    with pytest.raises(NotEquivalent):
+        labkit.verify(one, three)
