@@ -52,6 +52,42 @@ def _lru(tags, ways, lines, repeats, writes, tensors, misses, dirtied):
             weight = repeats[s] - 1
 
 
+_EIGHT = 8  # a number that LLVM knows makes the search one piece without a loop
+
+
+@compiled
+def _lru_8_ways(tags, lines, writes):
+    """(misses, clean-to-dirty writes) of lines of one tensor; as ``_lru``, with counts that stay in registers."""
+    one, sets = uint64(1), uint64(tags.size // _EIGHT)
+    power_of_two = sets & (sets - one) == 0
+    hits = dirtied = uint64(0)
+    for e in range(lines.size):
+        line, write = uint64(lines[e]), uint64(writes[e])
+        first = (line & (sets - one) if power_of_two else line % sets) * uint64(_EIGHT)
+        clean = line << one
+        tag = tags[first]
+        apart = tag ^ clean  # 0 or 1, which says dirty, for the tag of the line; more for all others
+        if apart <= one:
+            hits += one
+            dirtied += write & ~apart
+            tags[first] = tag | write
+            continue
+        for way in range(1, _EIGHT):
+            shifted, tag = tag, tags[first + uint64(way)]
+            tags[first + uint64(way)] = shifted if apart > one else tag
+            apart = min(apart, tag ^ clean)
+        hit = uint64(apart <= one)
+        hits += hit
+        dirtied += write & ~(apart & hit)
+        tags[first] = clean | write | (apart & hit)
+    return lines.size - int64(hits), int64(dirtied)
+
+
 def lru(tags: Int64s, ways: int, batch: Batch, misses: Int64s, dirtied: Int64s) -> None:
     """Run a batch through the sets in ``tags``, and add to the ``misses`` and clean-to-dirty writes of each tensor."""
+    if ways == _EIGHT and len(batch.lines) == 1 and batch.repeats[0] == 1 and len(misses) == 1:
+        found = _lru_8_ways(tags.view(np.uint64), batch.lines[0], batch.writes)
+        misses += found[0]
+        dirtied += found[1]
+        return
     _lru(tags.view(np.uint64), ways, *batch, misses, dirtied)

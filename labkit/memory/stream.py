@@ -105,10 +105,11 @@ class Batches:
     def _listed(self) -> Iterator[Batch]:
         assert isinstance(self.trace, AddressTrace)
         once = np.ones(1, dtype=np.int64)
+        owners = np.zeros(min(self._size, self.trace.accesses), dtype=np.intp)
         for start in range(0, self.trace.accesses, self._size):
             part = slice(start, start + self._size)
             found = self._line(self.trace.addresses[part])
-            yield Batch(found[None, :], once, self.trace.writes[part], np.zeros(found.size, dtype=np.intp))
+            yield Batch(found[None, :], once, self.trace.writes[part], owners[: found.size])
 
     # ---- a nest
 
