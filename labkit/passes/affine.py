@@ -51,7 +51,7 @@ def affine_into_conv_behind(view: View, conv: Node) -> Rewrite | Refusal | None:
     """affine → Conv becomes one Conv, when no padding stands between them: padding is not scaled or shifted."""
     x = conv.inputs[0]
     node = view.producer(x)
-    if x is None or node is None or node.domain or node.op not in {"BatchNormalization", *_ARITHMETIC}:
+    if x is None or node is None or node.domain:
         return None
     source = next((value for value in node.inputs if value and view.constant(value) is None), None)
     found = None if source is None else _affine(view, node, source, 1)
@@ -72,15 +72,15 @@ def _affine(view: View, node: Node, x: Value, axis: int) -> _Found | Refusal | N
         return None
     if node.op == "BatchNormalization":
         return _batch_norm(view, node, x, axis)
-    if node.op not in _ARITHMETIC or len(node.inputs) != 2 or node.inputs[0] == node.inputs[1]:
+    if node.op not in _ARITHMETIC or len(node.inputs) != 2:
         return None
     first = node.inputs[0] == x
     other = node.inputs[1 if first else 0]
     array = view.constant(other)
     if array is None or x.shape is None:
         return None
-    channel = _per_channel(array, x.shape, axis)
-    if channel is None or x.shape != node.output.shape:
+    channel = _per_channel(array, x.shape, axis) if x.shape == node.output.shape else None
+    if channel is None:
         return Refusal(
             "per channel", f"a constant of shape {array.shape} is not one value for each channel of axis {axis}"
         )
@@ -102,8 +102,6 @@ def _affine(view: View, node: Node, x: Value, axis: int) -> _Found | Refusal | N
 
 def _per_channel(array: Array, shape: Shape, axis: int) -> Array | None:
     """The constant as one value a channel (or one for all), in double precision; None when it varies otherwise."""
-    if array.ndim > len(shape) or array.size == 0:
-        return None
     dims = (1,) * (len(shape) - array.ndim) + array.shape
     if any(dim != 1 for place, dim in enumerate(dims) if place != axis):
         return None

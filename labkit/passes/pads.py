@@ -20,7 +20,7 @@ def pad_into_conv_integer(view: View, node: Node) -> Rewrite | Refusal | None:
     """ConvInteger pads with its zero point, which is 0 unless given."""
     given = node.inputs[2] if len(node.inputs) > 2 else None
     zero = np.array(0) if given is None else view.constant(given)
-    if zero is None or zero.size != 1:
+    if zero is None:
         return None
     return _absorb(
         view, node, neutral=lambda fill: fill == zero.ravel()[0], named=f"a ConvInteger pads with {zero.item()}"

@@ -14,10 +14,12 @@ from labkit.protos import infer_types
 
 FLOATS = ("float32", "float64", "float16")
 # What rounds otherwise once weights have been folded: all behind it is compared within a tolerance, so it must not
-# reach an operator that jumps (Floor) or that blows differences up (Exp). (Where: onnxruntime adds 0 to what it picks,
-# in some forms of it, which loses the sign of −0.)
+# reach an operator that jumps (Floor) or that blows differences up (Exp).
 ROUNDING = {"Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "AveragePool", "GlobalAveragePool",
-            "LRN", "Softmax", "Where"}  # fmt: skip
+            "LRN", "Softmax"}  # fmt: skip
+# Whose zero may be +0 or −0: max(−0, 0) is either, −0 + 0 is +0, and onnxruntime's Where adds 0 to what it picks. So
+# nothing may be divided by it. (That x + 0 is x holds but for this sign.)
+UNSIGNED = {"Relu", "Clip", "Max", "Min", "Add", "Sum", "Mean", "Where", "Dropout"}
 RANDOM = {"RandomNormalLike", "RandomUniformLike", "Bernoulli"}
 
 
@@ -27,7 +29,8 @@ class Unsuitable(Exception):
 
 @dataclass
 class Draft:
-    """``inexact`` names values that rounding may reach; ``random`` those that differ from run to run."""
+    """``inexact`` names values that rounding may reach, ``unsigned`` those whose zeros may change their sign, ``random``
+    those that differ from run to run, ``apart`` constants that nothing else may read."""
 
     rng: np.random.Generator
     opset: int
@@ -38,6 +41,7 @@ class Draft:
     overridable: set[str] = field(default_factory=set)
     apart: set[str] = field(default_factory=set)
     inexact: set[str] = field(default_factory=set)
+    unsigned: set[str] = field(default_factory=set)
     random: set[str] = field(default_factory=set)
     prefix: str = ""
     count: int = 0
@@ -141,6 +145,10 @@ class Draft:
     def exact(self, value: Value | None) -> bool:
         return value is None or value.name not in self.inexact
 
+    def divisor(self, value: Value) -> bool:
+        """Whether something may be divided by this value."""
+        return self.exact(value) and value.name not in self.unsigned
+
     def add(
         self, op: str, inputs: Sequence[Value | None], attrs: dict[str, Any] | None = None, outputs: int = 1,
         *, unnamed: tuple[int, ...] = (), types: Sequence[TensorType] | None = None,
@@ -175,4 +183,5 @@ class Draft:
             read = {value.name for value in node.uses}
             inner = {inside.op for body in node.bodies for inside in body.nodes}
             self.inexact |= names if ({node.op} | inner) & ROUNDING or read & self.inexact else set()
+            self.unsigned |= names if ({node.op} | inner) & UNSIGNED or read & self.unsigned else set()
             self.random |= names if node.op in RANDOM or read & self.random else set()

@@ -52,13 +52,13 @@ def filled(d: Draft) -> None:
     fill = d.add("ConstantOfShape", [d.ints(*shape)], attrs)[0]
     if d.chance(0.4):
         fill = d.add(d.choose(["Neg", "Exp", "Abs"]), [fill])[0]
-    out = d.add(d.choose(["Add", "Mul"]), [x, fill] if d.chance(0.5) else [fill, x])[0]
-    d.inexact.add(out.name)  # for the sign of x + 0
+    d.add(d.choose(["Add", "Mul"]), [x, fill] if d.chance(0.5) else [fill, x])
 
 
 def branch(d: Draft, x: Value, name: str) -> Graph:
     """The branch of an If: a few operators on what it captures, with a result of x's type."""
-    inner = Draft(d.rng, d.opset, values=list(d.values), prefix=f"{name}_", inexact=d.inexact, random=d.random)
+    inner = Draft(d.rng, d.opset, values=list(d.values), prefix=f"{name}_", inexact=d.inexact,
+                  unsigned=d.unsigned, random=d.random)  # fmt: skip
     inner.values = [value for value in inner.values if value.name not in d.random]
     len(inner.values)
     result = x

@@ -184,7 +184,7 @@ def pad(d: Draft) -> None:
     if any(dim + pads[i] + pads[i + len(shape)] < 0 for i, dim in enumerate(shape)):
         raise Unsuitable
     spelled = {} if mode == "constant" and d.chance(0.7) else {"mode": mode}
-    fill = d.choose([0.0, 0.0, 0.0, 1.5, -np.inf])
+    fill = d.choose([0.0, 0.0, 0.0, 1.5])
     if d.opset < 11:
         d.add("Pad", [x], {"pads": tuple(pads), **spelled, **({} if fill == 0 else {"value": fill})})
         return
@@ -226,8 +226,21 @@ def cast(d: Draft) -> None:
         d.add("Cast", [x], {"to": elem_type(kind or "float32")})
 
 
+def lowest_pad(d: Draft) -> None:
+    """A Pad of −∞ in front of a MaxPool, and of nothing else: of −∞ onnxruntime's pools make the lowest number."""
+    x = d.tensor(3, 4, dtypes=("float32",))
+    shape = static(x)
+    if min(shape) < 2 or d.opset < 11:
+        raise Unsuitable
+    free = len(shape) - 2
+    pads = [0, 0, *(d.number(0, 1) for _ in range(free)), 0, 0, *(d.number(0, 1) for _ in range(free))]
+    padded = d.add("Pad", [x, d.ints(*pads), d.constant(np.float32(-np.inf))])[0]
+    d.values.remove(padded)
+    d.add("MaxPool", [padded], {"kernel_shape": (2,) * free})
+
+
 MOVERS = {
     "transpose": (transpose, 6), "reshape": (reshape, 5), "flatten": (flatten, 1), "squeeze": (squeeze, 3),
     "unsqueeze": (unsqueeze, 3), "slice": (slice_, 4), "split": (split, 2.5), "concat": (concat, 3),
-    "expand": (expand, 2), "tile": (tile, 1.5), "pad": (pad, 3), "resize": (resize, 6), "cast": (cast, 3.5),
+    "expand": (expand, 2), "tile": (tile, 1.5), "pad": (pad, 3), "lowest_pad": (lowest_pad, 1), "resize": (resize, 6), "cast": (cast, 3.5),
 }  # fmt: skip

@@ -22,7 +22,7 @@ EQUIVALENT = Path(__file__).parent / "equivalent.txt"
 SECONDS = 120  # a mutant may well run for ever
 # The fast tests of the passes, those that kill most first.
 TESTS = ("test_catalogue.py", "test_guards.py", "test_rules.py", "test_bug_reports.py", "test_editor_and_sweep.py",
-         "test_pipeline.py")  # fmt: skip
+         "test_pipeline.py", "test_variations.py")  # fmt: skip
 
 
 def equivalent() -> dict[tuple[str, str], str]:
