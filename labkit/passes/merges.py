@@ -89,8 +89,6 @@ def _slice(view: View, x: Value, node: Node, cut: Mapping[int, tuple[int, int, i
     # A walk down to the first element stops before index −1, which a Slice reads as the last element.
     stops = tuple(stop if stop >= 0 else -(2**31) for stop in stops)
     if view.opset < 10:
-        if set(steps) != {1}:
-            return None
         attrs = {"starts": starts, "ends": stops, "axes": tuple(cut)}
         return Rewrite((replace(node, inputs=(x,), attrs=attrs),))
     arrays = {
@@ -108,7 +106,7 @@ def cancel_or_repeat(view: View, node: Node) -> Rewrite | None:
         return None
     if node.op in _SELF_INVERSE:
         return forward(view, node, inner.inputs[0])
-    return forward(view, node, inner.output) if node.op in _IDEMPOTENT else None
+    return forward(view, node, inner.output)
 
 
 def clip_of_clip(view: View, node: Node) -> Rewrite | None:

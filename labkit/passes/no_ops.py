@@ -83,7 +83,7 @@ def resize_by_one(view: View, node: Node) -> Rewrite | None:
     """A Resize or Upsample to the size that its input has. (A crop, tf_crop_and_resize, may still move elements.)"""
     x = node.inputs[0]
     crops = node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize"
-    return forward(view, node, x) if x and not crops and _static(x.shape) and x.shape == node.output.shape else None
+    return forward(view, node, x) if x and not crops and _same(x.shape, node.output.shape) else None
 
 
 def pool_of_one(view: View, node: Node) -> Rewrite | None:
@@ -101,7 +101,7 @@ def unit(view: View, node: Node) -> Rewrite | Refusal | None:
     for x, constant in ((node.inputs[0], node.inputs[1]), (node.inputs[1], node.inputs[0])):
         array = view.constant(constant)
         if x is not None and array is not None and (x is node.inputs[0] or node.op in _COMMUTATIVE):
-            if not _all_equal(array, _UNITS[node.op]) or x.dtype != node.output.dtype:
+            if not _all_equal(array, _UNITS[node.op]):
                 continue
             if not _same(x.shape, node.output.shape):
                 return Refusal("broadcast", f"the constant enlarges {_show(x)} to {_show(node.output)}")
@@ -115,10 +115,6 @@ def _all_equal(array: Array, unit_value: float) -> bool:
 
 def _same(one: Shape | None, two: Shape | None) -> bool:
     return one is not None and one == two
-
-
-def _static(shape: Shape | None) -> bool:
-    return shape is not None and all(isinstance(dim, int) for dim in shape)
 
 
 def _show(value: Value) -> str:

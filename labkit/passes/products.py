@@ -12,7 +12,7 @@ _FLOATS = {"float16", "float32", "float64", "bfloat16"}
 
 def bias_into_gemm(view: View, node: Node) -> Rewrite | Refusal | None:
     """MatMul or a bias-free Gemm, then Add: one Gemm. The bias may be any tensor that spreads over the product."""
-    if len(node.inputs) != 2 or node.inputs[0] == node.inputs[1]:
+    if len(node.inputs) != 2:
         return None
     for x, bias in (node.inputs, node.inputs[::-1]):
         product = view.producer(x)

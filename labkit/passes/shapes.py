@@ -32,7 +32,7 @@ def known_dims(view: View, value: Value | None, depth: int = 0) -> Dims | None:
     if array is not None:
         return tuple(int(v) for v in array.ravel()) if array.size <= _LONGEST and array.ndim <= 1 else None
     node = view.producer(value)
-    if node is None or node.domain or value != node.outputs[0]:
+    if node is None or node.domain:
         return None
     if node.op == "Shape":
         return _shape(node)
@@ -72,8 +72,6 @@ def _slice(node: Node, parts: list[Dims]) -> Dims | None:
 
 def _elementwise(function: Callable[[Dim, Dim], Dim | None]) -> Callable[[Node, list[Dims]], Dims | None]:
     def read(node: Node, parts: list[Dims]) -> Dims | None:
-        if len(parts) != 2:
-            return None
         one, two = parts
         length = max(len(one), len(two))
         if {len(one), len(two)} - {1, length}:

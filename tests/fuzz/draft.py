@@ -29,8 +29,8 @@ class Unsuitable(Exception):
 
 @dataclass
 class Draft:
-    """``inexact`` names values that rounding may reach, ``unsigned`` those whose zeros may change their sign, ``random``
-    those that differ from run to run, ``apart`` constants that nothing else may read."""
+    """``inexact`` names values that rounding may reach, ``unsigned`` those whose zeros may change their sign,
+    ``random`` those that differ from run to run, ``apart`` constants that nothing else may read."""
 
     rng: np.random.Generator
     opset: int

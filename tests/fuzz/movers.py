@@ -242,5 +242,6 @@ def lowest_pad(d: Draft) -> None:
 MOVERS = {
     "transpose": (transpose, 6), "reshape": (reshape, 5), "flatten": (flatten, 1), "squeeze": (squeeze, 3),
     "unsqueeze": (unsqueeze, 3), "slice": (slice_, 4), "split": (split, 2.5), "concat": (concat, 3),
-    "expand": (expand, 2), "tile": (tile, 1.5), "pad": (pad, 3), "lowest_pad": (lowest_pad, 1), "resize": (resize, 6), "cast": (cast, 3.5),
+    "expand": (expand, 2), "tile": (tile, 1.5), "pad": (pad, 3), "lowest_pad": (lowest_pad, 1),
+    "resize": (resize, 6), "cast": (cast, 3.5),
 }  # fmt: skip
