@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from heapq import heappop, heappush
+from itertools import pairwise
 
 import numpy as np
 
@@ -36,6 +37,11 @@ def lru(tags: Int64s, ways: int, batch: Batch, misses: Int64s, dirtied: Int64s) 
     A set is a row of ``tags``, latest use first; a tag is 2 · line + (1 if dirty), -1 where there is no line. Here a
     set is a dict from line to dirty: it keeps its keys in order of insertion, so the least recently used comes first.
     """
+    if len(misses) == 1 and len(batch.lines) == 1 and batch.repeats[0] == 1:
+        missed_once, written_once = _set_by_set(tags.reshape(-1, ways), batch.lines[0], batch.writes)
+        misses += missed_once
+        dirtied += written_once
+        return
     table = tags.reshape(-1, ways)
     sets = [{tag >> 1: bool(tag & 1) for tag in reversed(row) if tag >= 0} for row in table.tolist()]
     missed, written, count = [0] * len(misses), [0] * len(misses), len(sets)
@@ -59,6 +65,47 @@ def lru(tags: Int64s, ways: int, batch: Batch, misses: Int64s, dirtied: Int64s) 
     dirtied += written
     for tags_of_set, lines in zip(table, sets, strict=True):
         tags_of_set[: len(lines)] = [2 * line + dirty for line, dirty in reversed(lines.items())]
+
+
+def _set_by_set(table: Int64s, lines: Int64s, writes: Bools) -> tuple[int, int]:
+    """(misses, clean-to-dirty writes) of lines of one tensor. No set depends on another, so one is done at a time.
+
+    A set that is asked for the same line several times in a row is asked once, to write if any of them writes.
+    """
+    sets = lines % len(table)
+    order = np.argsort(sets.astype(np.uint16) if len(table) <= 2**16 else sets, kind="stable")
+    lines, sets = lines[order], sets[order]
+    first = np.flatnonzero(np.diff(lines, prepend=-1))
+    found, written = lines[first].tolist(), np.logical_or.reduceat(writes[order], first).tolist()
+    borders = [*np.flatnonzero(np.diff(sets[first], prepend=-1)).tolist(), len(found)]
+    misses = dirtied = 0
+    for start, end in pairwise(borders):
+        counts = _one_set(table[found[start] % len(table)], found[start:end], written[start:end])
+        misses += counts[0]
+        dirtied += counts[1]
+    return misses, dirtied
+
+
+def _one_set(tags: Int64s, lines: list[int], writes: list[bool]) -> tuple[int, int]:
+    resident: dict[int, bool] = {tag >> 1: bool(tag & 1) for tag in reversed(tags.tolist()) if tag >= 0}
+    misses, dirtied, room, take = 0, 0, len(tags) - len(resident), resident.pop
+    for line, write in zip(lines, writes, strict=True):
+        dirty = take(line, None)
+        if dirty is None:
+            misses += 1
+            if room:
+                room -= 1
+            else:
+                del resident[next(iter(resident))]
+            dirtied += write
+            resident[line] = write
+        elif dirty or not write:
+            resident[line] = dirty
+        else:
+            dirtied += 1
+            resident[line] = True
+    tags[: len(resident)] = [2 * line + dirty for line, dirty in reversed(resident.items())]
+    return misses, dirtied
 
 
 # ---- exact reuse distances

@@ -110,6 +110,15 @@ def test_random_addresses_count_as_in_a_list_for_each_set(engine, accesses, cach
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("cache", [Cache(64 * 8 * 4, 8, 64), Cache(64 * 8 * 3, 8, 64), Cache(64 * 4 * 4, 4, 64)])
+def test_a_long_list_counts_as_in_a_list_for_each_set(engine, cache):
+    """Most accesses hit, at every place of a set, and many write again what is dirty."""
+    random = np.random.default_rng(0)
+    addresses = np.repeat(random.integers(0, 64 * 40, 2000), random.integers(1, 3, 2000))
+    check(AddressTrace.of(addresses, random.random(addresses.size) < 0.4), cache, engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 @given(data=st.data(), cache=CACHES)
 @settings(deadline=None, max_examples=30)
 def test_random_nests_count_as_in_a_list_for_each_set(engine, nests, data, cache):
