@@ -66,6 +66,34 @@ def test_pools_with_ceil_mode_count_windows_like_onnxruntime(parse, judge, op, i
     np.testing.assert_allclose(labkit.run(graph, feeds)["y"], expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize(
+    ("shape", "attrs"),
+    [
+        ((2, 3, 9), "kernel_shape: ints = [3], pads: ints = [1, 1], strides: ints = [2]"),
+        ((2, 3, 6, 7), "kernel_shape: ints = [3, 2], pads: ints = [1, 0, 1, 1]"),
+        ((1, 2, 8, 9), "kernel_shape: ints = [2, 2], dilations: ints = [2, 3], strides: ints = [1, 2]"),
+    ],
+)
+def test_max_pool_says_where_each_maximum_stood_like_onnxruntime(parse, judge, shape, attrs, order):
+    dims = ", ".join(map(str, shape))
+    attrs = f"{attrs}, storage_order: int = {order}" if len(shape) == 4 else attrs
+    text = f'agraph (float[{dims}] x) => (float["a"] y, int64["b"] z) {{ y, z = MaxPool <{attrs}> (x) }}'
+    graph = parse(text)
+    feeds = {"x": normal(*shape)}
+    for one, two in zip(labkit.run(graph, feeds).values(), judge(graph, feeds), strict=True):
+        np.testing.assert_array_equal(one, two)
+        assert one.dtype == two.dtype
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3, 4, 5), (1, 2, 3, 4, 5)])
+def test_global_max_pool_keeps_every_axis(parse, judge, shape):
+    dims, out = ", ".join(map(str, shape)), ", ".join(map(str, (*shape[:2], *(1 for _ in shape[2:]))))
+    graph = parse(f"agraph (float[{dims}] x) => (float[{out}] y) {{ y = GlobalMaxPool(x) }}")
+    feeds = {"x": normal(*shape)}
+    np.testing.assert_array_equal(labkit.run(graph, feeds)["y"], judge(graph, feeds)[0])
+
+
 @pytest.mark.parametrize("opset", [7, 11, 17])
 def test_clip_and_pad_take_their_bounds_where_the_opset_keeps_them(parse, judge, opset):
     if opset < 11:
