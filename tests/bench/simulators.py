@@ -190,7 +190,7 @@ def compiler() -> None:
     """What numba's compiler costs in the first process and in the second."""
     with tempfile.TemporaryDirectory() as folder:
         first, second = fresh(64, "lru", folder), fresh(64, "lru", folder)
-        both = fresh(64, "both", folder)
+        both = fresh(64, "lru curve", folder)
     imports = cpu_of("import labkit.memory.cache")
     numba = cpu_of("import labkit.memory.cache, numba")
     print("CPU seconds of a process, imports included")
