@@ -84,8 +84,15 @@ def _value_fault(graph: Graph, after: Graph) -> str | None:
         try:
             labkit.verify(one, two)
         except LabError as error:
+            if "(NaN and infinities inputs)" in str(error) and _casts_to_integers(graph):
+                continue  # what integer a NaN becomes is not even the same for a scalar and a vector
             return f"open dims {size}: {error}"
     return None
+
+
+def _casts_to_integers(graph: Graph) -> bool:
+    kinds = ((node.uses[0].dtype or "", node.output.dtype or "") for node in graph.nodes if node.op.startswith("Cast"))
+    return any(one.startswith("float") and "int" in two for one, two in kinds)
 
 
 @lru_cache(maxsize=8)

@@ -26,6 +26,11 @@ def ops(graph):
     return [node.op for node in graph.nodes]
 
 
+def sources(graph):
+    """What each node reads first: no rewrite may lead around what stays."""
+    return [node.inputs[0].name for node in graph.nodes if node.inputs[0]]
+
+
 BN = "BatchNormalization"
 PAD = i(0, 0, 1, 1, 0, 0, 1, 1)
 # name: (model text, constants, operators left, a guard that refuses or None, opset)
@@ -164,7 +169,7 @@ def test_a_guard_keeps_what_has_to_stay_and_says_why(parse, name):
     report = labkit.optimize(graph)
     assert ops(report.graph) == left.split()
     if ops(graph) == left.split():
-        assert report.graph is graph
+        assert sources(report.graph) == sources(graph)
     found = {refusal.guard for refusal in report.refusals}
     assert found == ({guard} if guard else set())
     labkit.verify(graph, report.graph)
