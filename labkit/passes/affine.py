@@ -56,7 +56,7 @@ def affine_into_conv_behind(view: View, conv: Node) -> Rewrite | Refusal | None:
     source = next((value for value in node.inputs if value and view.constant(value) is None), None)
     found = None if source is None else _affine(view, node, source, 1)
     if found is None or isinstance(found, Refusal):
-        return found if isinstance(found, Refusal) and node.op == "BatchNormalization" else None
+        return found if node.op == "BatchNormalization" else None
     return _second_reader(view, node) or absorb_before(view, node, found.x, found.affine, conv)
 
 
@@ -72,7 +72,7 @@ def _affine(view: View, node: Node, x: Value, axis: int) -> _Found | Refusal | N
         return None
     if node.op == "BatchNormalization":
         return _batch_norm(view, node, x, axis)
-    if node.op not in _ARITHMETIC or len(node.inputs) != 2:
+    if len(node.inputs) != 2:
         return None
     first = node.inputs[0] == x
     other = node.inputs[1 if first else 0]
@@ -97,7 +97,7 @@ def _affine(view: View, node: Node, x: Value, axis: int) -> _Found | Refusal | N
                 return _Found(x, Affine(one, -channel))
             case ("Sub", False):
                 return _Found(x, Affine(-one, channel))
-    return None  # constant / x is no multiple of x
+    return None  # another operator; or constant / x, which is no multiple of x
 
 
 def _per_channel(array: Array, shape: Shape, axis: int) -> Array | None:

@@ -88,10 +88,9 @@ def test_a_constant_that_a_caller_can_feed_is_none(graph):
 
 @each_graph
 def test_a_tensor_of_unknown_rank_is_left_alone_or_handled(graph):
-    for node in graph.nodes:
-        lost = tuple(v and Value(v.name, TensorType(None, v.dtype or "")) for v in node.outputs)
-        new = {value.name: value for value in lost if value}
-        nodes = tuple((replace(n, outputs=lost) if n is node else n).rename(new) for n in graph.nodes)
+    for lost in (*([node] for node in graph.nodes), graph.nodes):
+        new = {v.name: Value(v.name, TensorType(None, v.dtype or "")) for node in lost for v in node.results}
+        nodes = tuple(_with_outputs(node, new).rename(new) for node in graph.nodes)
         outputs = tuple(new.get(value.name, value) for value in graph.outputs)
         assert_same_and_no_more(replace(graph, nodes=nodes, outputs=outputs))
 
@@ -115,6 +114,10 @@ def _opened(value: Value, axes: tuple[int, ...]) -> Value:
     assert value.type is not None
     dims = tuple(f"d{axis}" if axis in axes else dim for axis, dim in enumerate(value.shape or ()))
     return Value(value.name, TensorType(dims, value.type.dtype))
+
+
+def _with_outputs(node: Node, new: dict[str, Value]) -> Node:
+    return replace(node, outputs=tuple(value and new.get(value.name, value) for value in node.outputs))
 
 
 def _untyped(node: Node) -> Node:
