@@ -214,3 +214,13 @@ def test_of_matrix_operators_is_left_what_has_to_be(parse, name):
     after = labkit.optimize(graph).graph
     assert [node.op for node in after.nodes] == left.split()
     labkit.verify(graph, after)
+
+
+def test_padding_of_minus_infinity_goes_into_a_max_pool_though_judges_differ_over_nan(parse):
+    """onnxruntime's MaxPool takes a NaN or leaves it, depending on where in its window it stands; NumPy's takes it."""
+    text = "p = Pad(x, s, v) y = MaxPool <kernel_shape: ints = [2, 2]> (p)"
+    constants = {"s": i(0, 0, 0, 1, 0, 0, 1, 0), "v": np.float32(-np.inf)}
+    graph = parse(f'agraph (float[2, 4, 4, 4] x) => (float[2, 4, "h", "w"] y) {{ {text} }}', **constants)
+    after = labkit.optimize(graph).graph
+    assert [node.op for node in after.nodes] == ["MaxPool"]
+    labkit.verify(graph, after)
