@@ -12,18 +12,53 @@ import labkit
 from labkit.graph import Graph, Node, TensorType, Value
 from labkit.onnx_io import from_model, to_model
 from tests.passes.test_bug_reports import STRUCTURE
-from tests.passes.test_catalogue import IMAGES, MATRICES, MIDDLES
+from tests.passes.test_catalogue import IMAGES, MATRICES, MIDDLES, f, i
 
 FRAMES = {
     "middle": (MIDDLES, '(float[2, 3, 4] x) => (float["p", "q", "r"] y) {{ a = Relu(x) {} y = Sigmoid(b) }}'),
     "image": (IMAGES, '(float[1, 4, 6, 6] x) => (float[1, "c", "h", "w"] y) {{ {} }}'),
     "matrix": (MATRICES, '(float[5, 4] x) => (float["p", "q"] y) {{ {} }}'),
 }
+# Where the catalogue has an input, a tensor whose shape can be lost.
+MORE = {
+    "a pad behind a relu": (
+        "(float[1, 4, 6, 6] x) => (float[1, 2, 6, 6] y) { r = Relu(x) p = Pad(r, t) y = Conv(p, w) }",
+        {"t": i(0, 0, 1, 1, 0, 0, 1, 1), "w": f(2, 4, 3, 3)},
+    ),
+    "a transpose behind a relu": (
+        "(float[3, 4] x) => (float[3, 5] y) { r = Relu(x) t = Transpose(r) s = Transpose(t) y = MatMul(s, w) }",
+        {"w": f(4, 5)},
+    ),
+    "a shape of a relu": (
+        "(float[2, 3, 4] x) => (float[2, 12] y) { r = Relu(x) s = Shape(r) g = Gather(s, z) "
+        "c = Concat <axis: int = 0> (g, m) y = Reshape(r, c) }",
+        {"z": i(0), "m": i(-1)},
+    ),
+    "a reduction of a relu": (
+        "(float[2, 3, 4] x) => (float[2, 1, 4] y) "
+        "{ r = Relu(x) m = ReduceMax <axes: ints = [1], keepdims: int = 0> (r) y = Unsqueeze(m, o) }",
+        {"o": i(1)},
+    ),
+    "a split of a relu": (
+        "(float[2, 4] x) => (float[2, 4] y) { r = Relu(x) a, b = Split <axis: int = 1> (r) c = Concat <axis: int = 1> (a, b) y = Neg(c) }",
+        {},
+    ),
+    "an expand of a relu": (
+        "(float[2, 4] x) => (float[2, 4] y) { r = Relu(x) s = Shape(r) e = Expand(r, s) y = Neg(e) }",
+        {},
+    ),
+    "a size of a relu": ("(float[2, 4] x) => (int64 y, float[2, 4] z) { r = Relu(x) y = Size(r) z = Neg(r) }", {}),
+    "a product of relus and a relu": (
+        "(float[5, 4] x, float[4, 3] w, float[3] b) => (float[5, 3] y) "
+        "{ r = Relu(x) v = Relu(w) m = MatMul(r, v) c = Relu(b) y = Add(m, c) }",
+        {},
+    ),
+}
 TEXTS = {
     f"{kind}: {name}": (frame.format(row[0]), row[1])
     for kind, (rows, frame) in FRAMES.items()
     for name, row in rows.items()
-} | {name: row[:2] for name, row in STRUCTURE.items()}
+} | {name: row[:2] for rows in (STRUCTURE, MORE) for name, row in rows.items()}
 each_graph = pytest.mark.parametrize("name", TEXTS)
 
 
