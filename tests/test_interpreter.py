@@ -66,6 +66,41 @@ def test_pools_with_ceil_mode_count_windows_like_onnxruntime(parse, judge, op, i
     np.testing.assert_allclose(labkit.run(graph, feeds)["y"], expected, rtol=1e-5, atol=1e-6)
 
 
+TRANSPOSED = [
+    ((1, 4, 5), (4, 3, 2), ""),
+    ((2, 4, 3, 4), (4, 2, 3, 3), "group: int = 2, strides: ints = [2, 1], pads: ints = [1, 0, 0, 1]"),
+    (
+        (1, 4, 3, 3),
+        (4, 1, 2, 2),
+        "group: int = 4, dilations: ints = [2, 2], output_padding: ints = [1, 1], strides: ints = [3, 3]",
+    ),
+    ((1, 2, 3, 3), (2, 2, 3, 3), 'auto_pad: string = "SAME_UPPER", strides: ints = [2, 2]'),
+    ((1, 2, 3, 3), (2, 2, 3, 3), 'auto_pad: string = "SAME_LOWER", strides: ints = [2, 2]'),
+    ((1, 2, 3, 3), (2, 2, 4, 4), 'auto_pad: string = "VALID", strides: ints = [2, 2]'),
+    ((1, 2, 3, 3), (2, 2, 3, 3), "output_shape: ints = [6, 6], strides: ints = [2, 2]"),
+    ((2, 2, 1, 1, 1), (2, 1, 1, 1, 1), "group: int = 2"),
+    ((1, 2, 2, 3, 2), (2, 3, 2, 2, 2), ""),
+]
+
+
+@pytest.mark.parametrize(("x", "w", "attrs"), TRANSPOSED)
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_transposed_convolution_is_onnxruntimes(parse, judge, x, w, attrs, bias):
+    """(ONNX's own reference raises for some of these and is wrong for others.)"""
+    dims = ", ".join(map(str, x))
+    out = ", ".join(f'"d{axis}"' for axis in range(len(x)))
+    spelled = f"<{attrs}>" if attrs else ""
+    text = (
+        f"agraph (float[{dims}] x) => (float[{out}] y) {{ y = ConvTranspose {spelled} (x, w{', b' if bias else ''}) }}"
+    )
+    channels = w[1] * (int(attrs[13]) if attrs.startswith("group") else 1)
+    graph = parse(text, w=normal(*w), b=normal(channels))
+    feeds = {"x": normal(*x)}
+    expected = judge(graph, feeds)[0]
+    assert graph.nodes[0].output.shape == expected.shape
+    np.testing.assert_allclose(labkit.run(graph, feeds)["y"], expected, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize(
     ("shape", "attrs"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from labkit.graph import Node
-from labkit.ops import compute, flops, infer_compute, infer_move, move
+from labkit.ops import compute, flops, infer_compute, infer_move, move, transposed
 from labkit.ops.call import Call, Types
 from labkit.ops.compute import Operator
 from labkit.ops.flops import Flops
@@ -43,6 +43,7 @@ TABLE: dict[str, Op] = {
     "Clip": Op(infer_compute.same, compute.clip, flops.per_output(2)),
     # windows
     "Conv": Op(infer_compute.conv, compute.conv, flops.conv),
+    "ConvTranspose": Op(transposed.infer, transposed.run, flops.conv_transpose),
     "MaxPool": Op(infer_compute.pool, compute.max_pool, flops.pool),
     "AveragePool": Op(infer_compute.pool, compute.average_pool, flops.pool),
     "GlobalAveragePool": Op(infer_compute.global_pool, compute.global_average_pool, flops.global_pool),

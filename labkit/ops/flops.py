@@ -33,6 +33,13 @@ def conv(node: Node) -> int:
     return _size(node.outputs[0]) * (2 * taps + _has(node, 2))
 
 
+def conv_transpose(node: Node) -> int:
+    """2·(M/g)·K for each input element, and one add for a bias."""
+    weight = node.inputs[1]
+    taps = prod(dim for dim in (weight.shape or ())[1:] if isinstance(dim, int)) if weight else 0
+    return 2 * taps * _size(node.inputs[0]) + _has(node, 2) * _size(node.outputs[0])
+
+
 def matmul(node: Node) -> int:
     """2·K for each output element, K being the last axis of the first input."""
     return 2 * _size(node.outputs[0]) * _inner(node, -1)
