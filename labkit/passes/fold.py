@@ -66,7 +66,7 @@ def _fold(view: View, node: Node, arrays: dict[str, Array]) -> Rewrite | Refusal
         # A copy: a folded view would keep the array it came from alive, or change with it.
         array = np.array(result)
         computed = TensorType.of(array)
-        if value.type is None or computed.dtype != value.dtype or (value.type.is_static and computed != value.type):
+        if computed != value.type:
             return Refusal("type", f"{value.name!r} is {value.type}, its computed value {computed}")
         constants[value.name] = array
     return Rewrite(constants=constants)

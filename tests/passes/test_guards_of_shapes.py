@@ -250,6 +250,23 @@ def test_random_nodes_of_one_input_stay_two(parse):
     assert labkit.optimize(graph).graph is graph
 
 
+def test_what_reads_nothing_is_not_constant_for_that(parse):
+    graph = parse("agraph (float[2] x) => (float[2] y) { r = RandomNormal <shape: ints = [2]> () y = Add(x, r) }")
+    assert labkit.optimize(graph).graph is graph
+
+
+def test_a_loop_over_constants_is_not_folded_and_says_so(parse):
+    text = """(float[2] x) => (float[2] y) {
+        v = Loop (m, c, w) <body = b (int64 i, bool cin, float[2] a) => (bool cout, float[2] r)
+            { cout = Identity(cin) r = Neg(a) }>
+        y = Add(x, v) }"""
+    graph = parse(f"agraph {text}", m=np.array(3), c=np.array(True), w=f(2))
+    report = labkit.optimize(graph)
+    assert report.graph is graph
+    assert [refusal.guard for refusal in report.refusals] == ["inner graph"]
+    labkit.verify(graph, report.graph)
+
+
 def test_a_cast_of_what_nobody_knows_stays(parse):
     text = """<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>
         agraph (float[2] x) => (float[2] y) { a = com.acme.F(x) b = Cast <to: int = 1> (a) y = com.acme.F(b) }"""
