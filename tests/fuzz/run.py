@@ -1,19 +1,27 @@
-"""`make fuzz`: many random graphs through the passes, on all cores. Faults are printed, shrunk and saved as ONNX."""
+"""`make fuzz`: many random graphs through the passes, on all cores. Faults are printed, shrunk and saved as ONNX.
+
+Should onnxruntime crash and take a process with it, the seeds at work are in files named process… beside the graphs.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
-from tests.fuzz.differential import Fault, explained, faults
+from tests.fuzz.differential import OUT, Fault, explained, faults
 
 EVERY = 10  # of so many graphs one goes through each pass alone and through random orders, too
 
 
 def checked(seeds: range, every: int) -> list[Fault]:
-    return [fault for seed in seeds for fault in faults(seed, thorough=not seed % every)]
+    found = []
+    for seed in seeds:
+        (OUT / f"process{os.getpid()}").write_text(str(seed))  # should the process die here, this says where
+        found += faults(seed, thorough=not seed % every)
+    return found
 
 
 def main() -> int:
@@ -25,6 +33,9 @@ def main() -> int:
     parts = [range(first, min(first + 100, args.seed + args.graphs))
              for first in range(args.seed, args.seed + args.graphs, 100)]  # fmt: skip
     found: list[Fault] = []
+    OUT.mkdir(exist_ok=True)
+    for left in OUT.glob("process*"):
+        left.unlink()
     with ProcessPoolExecutor() as pool:
         for part, more in zip(parts, pool.map(partial(checked, every=args.every), parts), strict=True):
             found += more
