@@ -11,6 +11,7 @@ import labkit
 from labkit import zoo
 from tests.passes.clutter import Clutter
 
+pytestmark = pytest.mark.slow
 MODELS = (
     "light_densenet121_slim", "light_inception_v2_slim", "light_resnet50_slim", "light_shufflenet_slim",
     "light_squeezenet_slim", "torch_mbv2__dyn_raw", "torch_mbv2__ts_keepbn", "torch_resnet__ts_keepbn",
