@@ -53,6 +53,17 @@ def test_of_what_a_nan_becomes_one_judge_in_two_has_to_see_no_difference(parse):
     labkit.verify(one, two)
 
 
+def test_the_judges_may_take_turns_from_output_to_output(parse):
+    """Of a NaN one output is the same by onnxruntime only, the other by NumPy only."""
+    frame = """agraph (float[1, 4, 600] x) => (float[1, 4, 600] y, float[1, 4, 600] z) {{
+        p = MaxPool {} y = Mul({}, k) z = {}(p) }}"""
+    pool, k = "<kernel_shape: ints = [1]> (x)", np.float32(2)
+    one, two, wrong = (parse(frame.format(pool, *rest), k=k) for rest in (("p", "Relu"), ("x", "Relu"), ("x", "Abs")))
+    labkit.verify(one, two)
+    with pytest.raises(NotEquivalent, match="output 'z'"):
+        labkit.verify(one, wrong)
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
     [

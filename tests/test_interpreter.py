@@ -66,6 +66,19 @@ def test_pools_with_ceil_mode_count_windows_like_onnxruntime(parse, judge, op, i
     np.testing.assert_allclose(labkit.run(graph, feeds)["y"], expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("op", ["Sum", "Mean", "Max", "Min"])
+@pytest.mark.parametrize("shapes", [("3",), ("1, 4, 1", "2, 4, 3"), ("3", "2, 1", "4, 1, 1")])
+def test_operators_of_many_tensors_broadcast_like_onnxruntime(parse, judge, op, shapes):
+    names = "xyz"[: len(shapes)]
+    inputs = ", ".join(f"float[{dims}] {name}" for dims, name in zip(shapes, names, strict=True))
+    graph = parse(f'agraph ({inputs}) => (float["o"] out) {{ out = {op}({", ".join(names)}) }}')
+    feeds = {name: normal(*map(int, dims.split(", "))) for dims, name in zip(shapes, names, strict=True)}
+    feeds["x"].flat[0] = np.nan
+    expected = judge(graph, feeds)[0]
+    assert graph.nodes[0].output.shape == expected.shape
+    np.testing.assert_allclose(labkit.run(graph, feeds)["out"], expected, rtol=1e-6)
+
+
 TRANSPOSED = [
     ((1, 4, 5), (4, 3, 2), ""),
     ((2, 4, 3, 4), (4, 2, 3, 3), "group: int = 2, strides: ints = [2, 1], pads: ints = [1, 0, 0, 1]"),

@@ -75,6 +75,18 @@ def total(*arrays: Array) -> Array:
     return reduce(np.add, arrays)
 
 
+def mean(*arrays: Array) -> Array:
+    return np.asarray(total(*arrays) / len(arrays))
+
+
+def largest(*arrays: Array) -> Array:
+    return reduce(np.maximum, arrays)
+
+
+def smallest(*arrays: Array) -> Array:
+    return reduce(np.minimum, arrays)
+
+
 def clip(args: Args) -> Results:
     """Clip: bounds are attributes before opset 11, optional inputs since."""
     x = args[0]
