@@ -32,15 +32,18 @@ def known_dims(view: View, value: Value | None, depth: int = 0) -> Dims | None:
     if array is not None:
         return tuple(int(v) for v in array.ravel()) if array.size <= _LONGEST and array.ndim <= 1 else None
     node = view.producer(value)
-    if node is None or node.domain:
-        return None
+    return None if node is None or node.domain else _dims(view, node, depth)
+
+
+def _dims(view: View, node: Node, depth: int = 0) -> Dims | None:
+    """The elements of what a node makes."""
     if node.op == "Shape":
         return _shape(node)
     if node.op in _READERS:
         parts = [known_dims(view, x, depth + 1) for x in node.inputs if x]
         known = [part for part in parts if part is not None]
         return _READERS[node.op](node, known) if len(known) == len(parts) else None
-    if node.op in _SAME_ELEMENTS or (node.op == "Cast" and value.dtype == "int64"):
+    if node.op in _SAME_ELEMENTS or (node.op == "Cast" and node.output.dtype == "int64"):
         return known_dims(view, node.inputs[0], depth + 1)
     return None
 
@@ -113,7 +116,7 @@ def known_shape(view: View, node: Node) -> Rewrite | None:
     out = node.output
     if out.type is None or out.type.rank not in (0, 1) or view.constant(node.inputs[0]) is not None:
         return None
-    dims = known_dims(view, out) if node.op != "Shape" else _shape(node)
+    dims = _dims(view, node)
     if dims is None or any(isinstance(dim, str) for dim in dims):
         return None
     array = np.array(dims, dtype=out.dtype).reshape([] if out.type.rank == 0 else [-1])
