@@ -71,11 +71,6 @@ def _bounds(view: View, node: Node) -> tuple[Value, Bounds] | None:
     return None
 
 
-def clip_behind_extreme(view: View, node: Node) -> Rewrite | None:
-    """A Relu or Clip behind Min or Max with one number."""
-    return extremes_to_clip(view, node) if before(view, node, _NUMPY) else None
-
-
 def unsqueeze_of_reduce(view: View, node: Node) -> Rewrite | None:
     """A reduction that drops axes which an Unsqueeze puts back keeps them instead (keepdims)."""
     reduce = before(view, node, _REDUCTIONS)
@@ -108,6 +103,6 @@ def unsqueeze_of_reduce(view: View, node: Node) -> Rewrite | None:
 
 EXTREMES: Table = {
     **dict.fromkeys(_NUMPY, (extreme_of_extreme, extremes_to_clip)),
-    **dict.fromkeys(("Relu", "Clip"), (clip_behind_extreme,)),
+    **dict.fromkeys(("Relu", "Clip"), (extremes_to_clip,)),
     "Unsqueeze": (unsqueeze_of_reduce,),
 }

@@ -83,6 +83,10 @@ ROWS = {
         "(float[4] x) => (float[4] y) { a = Max(x, l) y = Min(a, h) }", {"l": f(4), "h": s(2)}, "Max Min", 17),
     "a number that grows": (
         "(float x) => (float[1] y) { a = Max(x, l) y = Min(a, h) }", {"l": f(1), "h": s(2)}, "Max Min", 17),
+    "a sum and min": (
+        "(float[4] x) => (float[4] y) { a = Add(x, l) y = Min(a, h) }", {"l": s(0.5), "h": s(2)}, "Add Min", 17),
+    "a clip to what is fed and min": (
+        "(float[4] x, float l) => (float[4] y) { a = Clip(x, l) y = Min(a, h) }", {"h": s(2)}, "Clip Min", 17),
     # reductions
     "a reduction that kept its axis": (
         "(float[2, 3, 4] x) => (float[2, 1, 1, 4] y) { a = ReduceMax <axes: ints = [1]> (x) y = Unsqueeze(a, o) }",
@@ -150,6 +154,14 @@ ROWS = {
         {"w": i(1, 2).reshape(2, 1), "o": i(4)}, "Shape Mul Reshape", 17),
     "a shape as a column": (
         "(float[2, 3] x) => (int64[2, 1] y) { t = Shape(x) y = Unsqueeze(t, o) }", {"o": i(1)}, "", 17),
+    "what is known of an open shape": (
+        '(float["n", 3, 4] x) => (int64[2] y) { t = Shape(x) y = Slice(t, p, q) }', {"p": i(1), "q": i(3)}, "", 17),
+    "a table of open shapes": (
+        '(float["n", 3] x) => (int64[5] y) { t = Shape(x) m = Mul(t, w) r = Reshape(m, o) y = Concat <axis: int = 0> (r, f) }',
+        {"w": i(0, 0).reshape(2, 1), "o": i(-1), "f": i(5)}, "Shape Mul Reshape Concat", 17),
+    "no elements and an open dim": (
+        '(float[2, 0, "n"] x) => (float["n", 0, 2] y) { t = Shape(x) g = Gather(t, l) c = Concat <axis: int = 0> (g, o) y = Reshape(x, c) }',
+        {"l": i(2), "o": i(0, 2)}, "Shape Gather Concat Reshape", 17),
     "a size of open dims": ('(float["n", 3] x) => (int64 y) { y = Size(x) }', {}, "Size", 17),
     "a size": ("(float[2, 3] x) => (int64 y) { y = Size(x) }", {}, "", 17),
     "an expand to more axes, computed": (
@@ -169,6 +181,14 @@ ROWS = {
         "(float[2, 2] x) => (float[1, 4] y) { a, b = Split <axis: int = 0> (x) y = Concat <axis: int = 1> (a, b) }", {},
         "Split Concat", 17),
     # transposes
+    "a transpose that two read": (
+        "(float[3, 4] x) => (float[4, 3] y, float[4, 3] z) { t = Transpose(x) y = Relu(t) z = Neg(t) }", {}, "Transpose Relu Neg", 17),
+    "transposes of which one is read elsewhere": (
+        "(float[3, 4] x, float[3, 4] v) => (float[4, 3] y, float[4, 3] z) "
+        "{ t = Transpose(x) u = Transpose(v) y = Add(t, u) z = Neg(t) }", {}, "Transpose Transpose Add Neg", 17),
+    "transposes in a concat of which one is read elsewhere": (
+        "(float[3, 4] x, float[3, 4] v) => (float[8, 3] y, float[4, 3] z) "
+        "{ t = Transpose(x) u = Transpose(v) y = Concat <axis: int = 0> (t, u) z = Neg(t) }", {}, "Transpose Transpose Concat Neg", 17),
     "two ways to transpose": (
         "(float[3, 3, 3] x) => (float[3, 3, 3] y) { a = Transpose <perm: ints = [0, 2, 1]> (x) "
         "b = Transpose <perm: ints = [1, 0, 2]> (x) y = Add(a, b) }", {}, "Transpose Transpose Add", 17),
@@ -214,6 +234,8 @@ ROWS = {
         "(float[1] x) => (float[400, 400] y) { c = ConstantOfShape <value: tensor = float[1] {5.0}> (t) d = Exp(c) y = Mul(x, d) }",
         {"t": i(400, 400)}, "ConstantOfShape Mul", 17),
     # equal nodes, branches
+    "equal nodes that are both outputs": (
+        "(float[4] x) => (float[4] y, float[4] z) { y = Neg(x) z = Neg(x) }", {}, "Neg Neg", 17),
     "equal branches at run time": (
         """(float[2] x, bool c) => (float[2] y) {
             p = If (c) <then_branch = t () => (float[2] q) { q = Neg(x) }, else_branch = e () => (float[2] r) { r = Abs(x) }>
@@ -247,6 +269,27 @@ def test_random_nodes_of_one_input_stay_two(parse):
     graph = parse(
         "agraph (float[2] x) => (float[2] y) { a = RandomNormalLike(x) b = RandomNormalLike(x) y = Sub(a, b) }"
     )
+    assert labkit.optimize(graph).graph is graph
+
+
+def test_a_result_of_unknown_size_is_not_even_computed(parse, monkeypatch):
+    monkeypatch.setattr(fold, "evaluate", lambda *args: pytest.fail("it was computed"))
+    graph = parse('agraph (int64[1] x) => (int64["a", "b"] y) { k = NonZero(w) y = Add(x, k) }', w=f(3))
+    report = labkit.optimize(graph)
+    assert report.graph is graph
+    assert [refusal.guard for refusal in report.refusals] == ["size unknown"]
+
+
+def test_axes_named_twice_are_left_to_whoever_runs_them(parse):
+    text = '(float[4] x) => (float["n"] y) { a = Slice(x, p, q, o) y = Neg(a) }'
+    graph = parse(f"agraph {text}", p=i(1, 0), q=i(2, BIG), o=i(0, 0))
+    assert labkit.optimize(graph).graph is graph
+
+
+def test_a_cast_like_what_nobody_knows_stays(parse):
+    text = """<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>
+        agraph (float[2] x) => (float[2] y) { a = com.acme.F(x) y = CastLike(x, a) }"""
+    graph = from_model(onnx.parser.parse_model(text))
     assert labkit.optimize(graph).graph is graph
 
 

@@ -34,6 +34,15 @@ MORE = {
         "c = Concat <axis: int = 0> (g, m) y = Reshape(r, c) }",
         {"z": i(0), "m": i(-1)},
     ),
+    "a shape of another tensor": (
+        '(float[2, 3, 4] x, float["n", 5] v) => (float["n", 12] y) { r = Relu(x) s = Shape(v) g = Gather(s, z) '
+        "c = Concat <axis: int = 0> (g, m) y = Reshape(r, c) }",
+        {"z": i(0), "m": i(-1)},
+    ),
+    "transposes around a relu": (
+        "(float[3, 4] x) => (float[3, 4] y) { r = Relu(x) t = Transpose(r) e = Exp(t) u = Transpose(e) y = Neg(u) }",
+        {},
+    ),
     "a reduction of a relu": (
         "(float[2, 3, 4] x) => (float[2, 1, 4] y) "
         "{ r = Relu(x) m = ReduceMax <axes: ints = [1], keepdims: int = 0> (r) y = Unsqueeze(m, o) }",
