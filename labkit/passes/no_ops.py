@@ -11,6 +11,7 @@ from labkit.passes.slicing import Span, spans
 # What leaves x as it is when it stands second; for the commutative ones it may stand first as well.
 _UNITS = {"Mul": 1, "Div": 1, "Add": 0, "Sub": 0, "Pow": 1, "And": True, "Or": False, "Xor": False}
 _COMMUTATIVE = {"Mul", "Add", "And", "Or", "Xor"}
+_MOVING = {"tf_crop_and_resize", "tf_half_pixel_for_nn"}
 
 
 def identity(view: View, node: Node) -> Rewrite | None:
@@ -80,10 +81,22 @@ def of_one(view: View, node: Node) -> Rewrite | None:
 
 
 def resize_by_one(view: View, node: Node) -> Rewrite | None:
-    """A Resize or Upsample to the size that its input has. (A crop, tf_crop_and_resize, may still move elements.)"""
-    x = node.inputs[0]
-    crops = node.attrs.get("coordinate_transformation_mode") == "tf_crop_and_resize"
-    return forward(view, node, x) if x and not crops and _same(x.shape, node.output.shape) else None
+    """A Resize or Upsample to the size that its input has, by factors of 1: 3 elements times 1.2 are 3 as well, and yet
+    others. Two coordinate transformations move elements even then."""
+    x, factors = node.inputs[0], _factors(view, node)
+    if factors is None or not (factors == 1).all() or node.attrs.get("coordinate_transformation_mode") in _MOVING:
+        return None
+    return forward(view, node, x) if x and _same(x.shape, node.output.shape) else None
+
+
+def _factors(view: View, node: Node) -> Array | None:
+    """What a Resize multiplies sizes by: an attribute, then an input of ONNX's; none where it is told sizes instead."""
+    if "scales" in node.attrs:
+        return np.array(node.attrs["scales"])
+    if any(node.inputs[3:]):
+        return np.ones(0)
+    at = 1 if node.op == "Upsample" or view.opset < 11 else 2
+    return view.constant(node.inputs[at]) if at < len(node.inputs) else None
 
 
 def pool_of_one(view: View, node: Node) -> Rewrite | None:

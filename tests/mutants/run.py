@@ -21,8 +21,9 @@ FILES = ("affine", "weights", "pads", "no_ops", "merges", "fold", "shapes", "sli
 EQUIVALENT = Path(__file__).parent / "equivalent.txt"
 SECONDS = 120  # a mutant may well run for ever
 # The fast tests of the passes, those that kill most first.
-TESTS = ("test_guards.py", "test_guards_of_shapes.py", "test_catalogue.py", "test_rules.py", "test_bug_reports.py",
-         "test_editor_and_sweep.py", "test_pipeline.py", "test_variations.py")  # fmt: skip
+TESTS = ("test_guards.py", "test_guards_of_shapes.py", "test_guards_of_resizes.py", "test_catalogue.py",
+         "test_rules.py", "test_bug_reports.py", "test_editor_and_sweep.py", "test_pipeline.py",
+         "test_variations.py")  # fmt: skip
 
 
 def equivalent() -> dict[tuple[str, str], str]:
