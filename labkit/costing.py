@@ -68,6 +68,7 @@ class Cost:
 
 def cost(graph: Graph, hardware: Hardware) -> Cost:
     """Count a graph op by op (spec §4.1): a node reads each distinct input once, weights too, writes each output once.
+    A fused node is one kernel: what stays inside its body moves nothing.
 
     FLOPs come from the op table; an operator without a row counts as moving data only.
     """
@@ -80,8 +81,7 @@ def cost(graph: Graph, hardware: Hardware) -> Cost:
             lines.record(kernel, value.name, "read", value.type.nbytes if value.type else 0)
         for value in node.results:
             lines.record(kernel, value.name, "write", value.type.nbytes if value.type else 0)
-        op = row(node)
-        flops = op.flops(node) if op else 0
+        flops = sum(op.flops(step) for step in node.steps if (op := row(step)))
         nodes.append(NodeCost(node, lines.traffic, RooflineEstimate(flops, lines.traffic.nbytes, 1, hardware)))
         ledger.extend(lines)
     return Cost(tuple(nodes), ledger, hardware, _symbols(graph))

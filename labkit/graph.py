@@ -104,6 +104,9 @@ class Value:
 class Node:
     """One operator call. An optional input or output that is left out is None. Attribute values are plain Python,
     arrays, or Graphs (the branches of an If, the body of a Loop); those may read values of the graph around them.
+
+    A fused node has a ``body``: a closed graph without constants, whose inputs and outputs are in the places of the
+    node's own. It is one kernel, one launch; what stays inside it never reaches DRAM.
     """
 
     op: str
@@ -112,6 +115,19 @@ class Node:
     attrs: Mapping[str, Any] = field(default_factory=dict)
     domain: str = ""
     name: str = ""
+    body: Graph | None = None
+
+    def __post_init__(self) -> None:
+        if self.body is None:
+            return
+        shapes = ((self.inputs, self.body.inputs), (self.outputs, self.body.outputs))
+        if any(len(own) != len(inner) for own, inner in shapes) or self.body.captures or self.body.constants:
+            raise GraphError(f"{self.label}: its body must be closed, with an input and an output for each of its own")
+
+    @property
+    def steps(self) -> tuple[Node, ...]:
+        """The operators that run when this node does: those of its body, or it alone."""
+        return (self,) if self.body is None else self.body.nodes
 
     @property
     def output(self) -> Value:

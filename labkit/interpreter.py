@@ -22,7 +22,10 @@ def run(graph: Graph, feeds: Feeds) -> dict[str, Array]:
     An input that has a default may be left out. Raises GraphError for a missing, unknown or ill-typed input, and for
     an operator that neither the op table nor ONNX knows; the message names it.
     """
-    values: dict[str, Any] = {**graph.constants, **_checked(graph, feeds)}
+    return _run(graph, {**graph.constants, **_checked(graph, feeds)})
+
+
+def _run(graph: Graph, values: dict[str, Any]) -> dict[str, Array]:
     left = Counter(name for name, nodes in graph.users.items() for _ in nodes)
     for node in graph.nodes:
         for value, result in zip(node.outputs, evaluate(node, values, graph.opsets), strict=False):
@@ -37,6 +40,10 @@ def run(graph: Graph, feeds: Feeds) -> dict[str, Array]:
 
 def evaluate(node: Node, values: Mapping[str, Any], opsets: Mapping[str, int]) -> tuple[Any, ...]:
     """The outputs of one node, its inputs taken from ``values``."""
+    if node.body is not None:
+        names = zip(node.body.inputs, node.inputs, strict=True)
+        found = _run(node.body, {inner.name: values[outer.name] for inner, outer in names if outer})
+        return tuple(found[value.name] for value in node.body.outputs)
     op = row(node)
     arrays = tuple(values[value.name] if value else None for value in node.inputs)
     if op is not None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TypeAlias
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
-from onnx.inliner import inline_local_functions
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx.inliner import inline_selected_functions
 
 from labkit import protos, wire
+from labkit.bodies import DOMAIN
 from labkit.errors import GraphError
 from labkit.graph import Array, Dim, Graph, Node, TensorType, Value
 from labkit.schemas import check
@@ -64,19 +66,31 @@ def from_model(model: ModelProto, weights: Mapping[str, Array] | None = None) ->
             f"opset {opsets['']}; labkit reads opsets {OLDEST_OPSET} to {newest} (see onnx.version_converter)"
         )
     if model.functions:
-        try:
-            model = inline_local_functions(model)
-        except Exception as error:  # the inliner raises whatever its C++ side raised
-            raise GraphError(f"its local functions cannot be inlined ({error})") from None
-    return _Importer(opsets, model.ir_version).graph(model.graph, {}, weights or {})
+        model = _without_functions(model)
+    fused = {function.name: function for function in model.functions}
+    return _Importer(opsets, model.ir_version, fused).graph(model.graph, {}, weights or {})
+
+
+def _without_functions(model: ModelProto) -> ModelProto:
+    """The model with its local functions opened, except for the fused nodes that this library wrote."""
+    ours = [(function.domain, function.name) for function in model.functions if _is_fused_node(function)]
+    try:
+        return inline_selected_functions(model, ours, exclude=True)
+    except Exception as error:  # the inliner raises whatever its C++ side raised
+        raise GraphError(f"its local functions cannot be inlined ({error})") from None
+
+
+def _is_fused_node(function: FunctionProto) -> bool:
+    return function.domain == DOMAIN and not function.attribute and not function.attribute_proto
 
 
 class _Importer:
     """Reads a graph and the graphs within it; they share the opsets and see the values around them."""
 
-    def __init__(self, opsets: Mapping[str, int], ir_version: int) -> None:
+    def __init__(self, opsets: Mapping[str, int], ir_version: int, fused: Mapping[str, FunctionProto]) -> None:
         self.opsets = opsets
         self.ir_version = ir_version
+        self.fused = fused
 
     def graph(
         self, proto: GraphProto, outside: Mapping[str, Value], weights: Mapping[str, Array] | None = None
@@ -115,6 +129,8 @@ class _Importer:
     ) -> Node:
         check(proto, self.opsets)
         inputs = tuple(_known(proto, name, known) if name else None for name in proto.input)
+        if proto.domain == DOMAIN and proto.op_type in self.fused:
+            return self.fused_node(proto, inputs, constant)
         attrs = {a.name: protos.to_attribute(a, lambda g: self.graph(g, known)) for a in proto.attribute}
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         draft = Node(
@@ -123,6 +139,24 @@ class _Importer:
         types = protos.infer_types(draft, constant, self.opsets)
         outputs = tuple(v and _typed(v.name, types.get(v.name), declared.get(v.name)) for v in draft.outputs)
         return Node(draft.op, inputs, outputs, attrs, domain, proto.name)
+
+    def fused_node(self, proto: NodeProto, inputs: tuple[Value | None, ...], constant: Constant) -> Node:
+        """A call of a function that this library wrote: its body, typed by what the call feeds."""
+        function = self.fused[proto.op_type]
+        if None in inputs or (len(inputs), len(proto.output)) != (len(function.input), len(function.output)):
+            raise GraphError(f"{protos.label(proto)} does not fit the function that it calls")
+        fed = {formal: value for formal, value in zip(function.input, inputs, strict=True) if value}
+        known = {formal: replace(value, name=formal) for formal, value in fed.items()}
+        formals = tuple(known.values())
+        nodes = []
+        for step in function.node:
+            nodes.append(self.node(step, known, lambda value: constant(fed.get(value.name)) if value else None, {}))
+            known.update((value.name, value) for value in nodes[-1].results)
+        results = tuple(_known(proto, name, known) for name in function.output)
+        opsets = {entry.domain: entry.version for entry in function.opset_import}
+        body = Graph(function.name, formals, results, tuple(nodes), opsets=opsets)
+        outputs = tuple(replace(value, name=name) for value, name in zip(results, proto.output, strict=True))
+        return Node(proto.op_type, inputs, outputs, {}, DOMAIN, proto.name, body)
 
 
 def _in_order(proto: GraphProto, known: Mapping[str, Value]) -> list[NodeProto]:
@@ -179,7 +213,12 @@ def to_model(graph: Graph, without: Collection[str] = ()) -> ModelProto:
     known = [entry for entry in opsets if entry.domain in ("", "ai.onnx.ml")]
     ir_version = max(EXPORT_IR, helper.find_min_ir_version_for(known, ignore_unknown=True) if known else EXPORT_IR)
     proto = protos.to_graph_proto(graph, without=without)
-    return helper.make_model(proto, opset_imports=opsets, ir_version=ir_version, producer_name="labkit")
+    functions = list(protos.functions(graph))
+    if functions and DOMAIN not in graph.opsets:
+        opsets.append(helper.make_opsetid(DOMAIN, 1))
+    return helper.make_model(
+        proto, functions=functions, opset_imports=opsets, ir_version=ir_version, producer_name="labkit"
+    )
 
 
 def save(graph: Graph, path: str | os.PathLike[str]) -> None:

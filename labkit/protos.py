@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto, helper, numpy_helper
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+    helper,
+    numpy_helper,
+)
 
 from labkit.build import infer
 from labkit.errors import GraphError
@@ -167,6 +177,19 @@ def to_graph_proto(graph: Graph, *, inner: bool = False, without: Collection[str
     if not inner:
         proto.value_info.extend(value_info(value) for value in inside if value.type is not None)
     return proto
+
+
+def functions(graph: Graph) -> Iterator[FunctionProto]:
+    """The local functions that the fused nodes of a graph, and of the graphs within it, call."""
+    for node in graph.nodes:
+        for body in node.bodies:
+            yield from functions(body)
+        if node.body is not None:
+            yield from functions(node.body)
+            ids = [helper.make_opsetid(domain, version) for domain, version in node.body.opsets.items()]
+            inputs, outputs = ([value.name for value in values] for values in (node.body.inputs, node.body.outputs))
+            steps = [node_proto(step, lambda body: to_graph_proto(body, inner=True)) for step in node.body.nodes]
+            yield helper.make_function(node.domain, node.op, inputs, outputs, steps, ids)
 
 
 def label(proto: NodeProto) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,15 @@ def to_text(graph: Graph) -> str:
       -> y
     """
     head = f"{graph.name}({', '.join(map(str, graph.inputs))})"
-    return "\n".join([head, *(f"  {node_text(node)}" for node in graph.nodes), f"  -> {_names(graph.outputs)}"])
+    return "\n".join([head, *_lines(graph), f"  -> {_names(graph.outputs)}"])
+
+
+def _lines(graph: Graph, indent: str = "  ") -> Iterator[str]:
+    """One line a node; what a fused node runs stands below it, behind a bar."""
+    for node in graph.nodes:
+        yield indent + node_text(node)
+        if node.body is not None:
+            yield from _lines(node.body, indent + "| ")
 
 
 def node_text(node: Node) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain, count
 
+from labkit.bodies import all_names
 from labkit.graph import Array, Graph, Node, TensorType, Value, read_only
 from labkit.protos import infer_types
 
@@ -56,7 +57,7 @@ class Editor:
 
     def fresh(self, hint: str) -> str:
         if self._names is None:
-            self._names = set(_names(self.graph))
+            self._names = set(all_names(self.graph))
         names = self._names
         name = next(n for n in chain([hint], (f"{hint}_{i}" for i in count(1))) if n not in names)
         self._names.add(name)
@@ -158,13 +159,3 @@ def _take_over(node: Node, renamed: Mapping[str, Value]) -> Node:
     if not any(value.name in renamed for value in node.results):
         return node
     return replace(node, outputs=tuple(value and renamed.get(value.name, value) for value in node.outputs))
-
-
-def _names(graph: Graph) -> Iterator[str]:
-    """Every name in a graph and in the graphs within it, which may not shadow one another."""
-    yield from graph.constants
-    yield from (value.name for value in (*graph.inputs, *graph.captures))
-    for node in graph.nodes:
-        yield from (value.name for value in node.results)
-        for body in node.bodies:
-            yield from _names(body)
