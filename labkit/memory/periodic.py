@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import gcd, lcm
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from labkit.memory.affine import Int64s, Placed, Trace
 from labkit.memory.program import Indices, Level, Program
 
 Range = tuple[int, int]  # the lowest and the highest line
+_MOST_LISTED = 2**22  # addresses
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,34 +129,60 @@ def _block_lines(program: Program, level: Level, tensor: int, move: int, line_by
 def stands_alone(program: Program, level: Level, each: Period) -> bool:
     """Whether blocks of the loop can be left out although there is something before it or after it.
 
-    Sufficient, and checked here: of each tensor that moves, what comes before the loop ends before the last block that
-    is made begins, and what comes after the loop begins where the loop ended. And no line is touched before the loop
-    and after it: the lines of the blocks left out would be missing from its distance.
+    Sufficient, and checked here: a line that is touched before the loop and after it is touched in every block; of
+    each tensor that moves, what comes before the loop ends before the last block that is made begins; and what comes
+    after it begins where the loop ended, or, if it is only read, out of reach of the blocks left out. Those that it
+    can reach were made, and lie where they would be: it finds for its lines the history that it would have found.
     """
+    left_out = level.count // each.iterations - each.blocks_made
     for tensor in range(len(program.tensors)):
         own = [at for at, found in enumerate(program.tensor_of) if found == tensor]
-        parts = (
+        parts = _Parts(
             [program.placed[at] for at in own if at < level.span.start],
             [program.placed[at] for at in own if level.span.start <= at < level.span.stop],
             [program.placed[at] for at in own if at >= level.span.stop],
         )
-        before, inside, after = (_lines(part, each.line_bytes) for part in parts)
-        if before and after and before[0] <= after[1] and after[0] <= before[1]:
+        shift, written = int(each.shift[tensor]), bool(program.write_of[own].any())
+        if not parts.meet_in_every_block(shift, each.line_bytes):
             return False
-        shift = int(each.shift[tensor])
-        if shift and inside and not _on_the_way(before, inside, after, each.first[tensor], shift, each.blocks_made):
+        if shift and parts.inside and not parts.on_the_way(each, tensor, 0 if written else left_out):
             return False
     return True
 
 
-def _on_the_way(
-    before: Range | None, inside: Range, after: Range | None, first: Range, shift: int, blocks_made: int
-) -> bool:
-    if shift < 0:  # the same seen from the other end of memory
-        before, after = _mirrored(before), _mirrored(after)
-        inside, first = (-inside[1], -inside[0]), (-first[1], -first[0])
-    behind = before is None or before[1] < first[0] + (blocks_made - 1) * abs(shift)
-    return behind and (after is None or after[0] > inside[1])
+class _Parts(NamedTuple):
+    """The references to a tensor before a loop, in it, and after it."""
+
+    before: list[Placed]
+    inside: list[Placed]
+    after: list[Placed]
+
+    def meet_in_every_block(self, shift: int, line_bytes: int) -> bool:
+        """Whether the lines touched before and after, if there are any, are touched in every block too."""
+        before, after = _lines(self.before, line_bytes), _lines(self.after, line_bytes)
+        if not before or not after or before[0] > after[1] or after[0] > before[1]:
+            return True
+        if shift or not self.inside:
+            return False
+        sets = [found for part in self if (found := _line_set(part, line_bytes)) is not None]
+        if len(sets) < len(self):
+            return False
+        return bool(np.isin(np.intersect1d(sets[0], sets[2]), sets[1]).all())
+
+    def on_the_way(self, each: Period, tensor: int, left_out: int) -> bool:
+        """``left_out``: blocks that what comes after must not reach; 0 if it must not reach any block."""
+        before, inside, after = (_lines(part, each.line_bytes) for part in self)
+        assert inside is not None
+        first, shift = each.first[tensor], int(each.shift[tensor])
+        if shift < 0:  # the same seen from the other end of memory
+            before, after, shift = _mirrored(before), _mirrored(after), -shift
+            inside, first = (-inside[1], -inside[0]), (-first[1], -first[0])
+        if before is not None and before[1] >= first[0] + (each.blocks_made - 1) * shift:
+            return False
+        if after is None or after[0] > inside[1]:
+            return True
+        reach = first[1] + (left_out - 1) * shift
+        return left_out > 0 and after[0] > reach and (before is None or after[0] - left_out * shift > before[1])
 
 
 def _mirrored(lines: Range | None) -> Range | None:
@@ -166,3 +194,18 @@ def _lines(placed: Sequence[Placed], line_bytes: int) -> Range | None:
     if not placed:
         return None
     return min(one.low for one in placed) // line_bytes, max(one.high for one in placed) // line_bytes
+
+
+def _line_set(placed: Sequence[Placed], line_bytes: int) -> Int64s | None:
+    """The lines that these references touch, ascending; None where the addresses are too many to list."""
+    found = np.zeros(0, dtype=np.int64)
+    for one in placed:
+        addresses = np.array([one.reference.base], dtype=np.int64)
+        for count, stride in zip(one.counts, one.reference.strides, strict=True):
+            if not stride:
+                continue
+            if addresses.size * count > _MOST_LISTED:
+                return None
+            addresses = np.unique(addresses[:, None] + stride * np.arange(count))
+        found = np.union1d(found, addresses // line_bytes)
+    return found

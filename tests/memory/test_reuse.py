@@ -7,6 +7,7 @@ from hypothesis import given, settings
 
 from labkit import LabError
 from labkit.memory.conv_trace import conv_trace
+from labkit.memory.distances import DistanceRun
 from labkit.memory.reuse import miss_curve, simulate_optimal
 from labkit.memory.trace import AddressTrace, AffineTrace, Loop, Reference, chunks, matmul_trace
 
@@ -109,6 +110,48 @@ KERNELS = [
 @pytest.mark.parametrize("trace", KERNELS, ids=range(len(KERNELS)))
 def test_the_curve_of_a_kernel_is_the_simulation_of_each_size(engine, trace):
     check_curve(trace, 16, engine)
+
+
+PADDED = st.builds(
+    lambda c, rows, columns, filters, kernel, stride, pad, dilation: conv_trace(
+        1, c, rows + dilation * kernel, columns + dilation * kernel, filters, kernel, stride, pad, dilation, 1, "NHWC"
+    ),
+    st.sampled_from([1, 2, 3, 4, 8]), st.integers(1, 24), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3),
+    st.integers(1, 2), st.integers(0, 3), st.integers(1, 2),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@given(trace=PADDED, line_bytes=st.sampled_from([8, 16, 48, 64]))
+@settings(deadline=None, max_examples=15)
+def test_the_curve_of_a_padded_convolution_is_the_simulation_of_each_size(engine, trace, line_bytes):
+    """The rows inside repeat each other; the rows at the border before and after them share lines with them."""
+    check_curve(trace, line_bytes, engine)
+
+
+A_FIXED = Reference("w", 2**20, ())
+WINDOW = Loop("r", 3, (Reference("x", 64, (64, 64)),))
+BETWEEN = [
+    # w before and after, and in every block or in none
+    (True, (A_FIXED, Loop("i", 40, (WINDOW, Reference("w", 2**20, (0,)))), A_FIXED)),
+    (False, (A_FIXED, Loop("i", 40, (WINDOW,)), A_FIXED)),
+    (False, (A_FIXED, Loop("i", 40, (WINDOW, Reference("w", 2**20 + 64, (0,)))), Reference("w", 2**20, ()))),
+    # after the loop: its last lines, lines of the blocks left out, its last lines to be written
+    (True, (Loop("i", 40, (WINDOW,)), Reference("x", 64 * 42, ()))),
+    (False, (Loop("i", 40, (WINDOW,)), Reference("x", 64 * 30, ()))),
+    (False, (Loop("i", 40, (WINDOW,)), Reference("x", 64 * 42, (), "write"))),
+    # downwards in memory
+    (True, (Loop("i", 40, (Loop("r", 3, (Reference("x", 64 * 50, (-64, -64)),)),)), Reference("x", 64 * 10, ()))),
+    (False, (Loop("i", 40, (Loop("r", 3, (Reference("x", 64 * 50, (-64, -64)),)),)), Reference("x", 64 * 20, ()))),
+]
+
+
+@pytest.mark.parametrize(("left_out", "body"), BETWEEN)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_blocks_are_left_out_where_what_lies_around_the_loop_allows_it(engine, left_out, body):
+    trace = AffineTrace(body)
+    assert (DistanceRun(trace, 64, engine)._skip is not None) == left_out
+    check_curve(trace, 64, engine)
 
 
 @given(st.data(), st.integers(1, 60))
