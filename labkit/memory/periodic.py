@@ -143,7 +143,7 @@ def stands_alone(program: Program, level: Level, each: Period) -> bool:
             [program.placed[at] for at in own if at >= level.span.stop],
         )
         shift, written = int(each.shift[tensor]), bool(program.write_of[own].any())
-        if not parts.meet_in_every_block(shift, each.line_bytes):
+        if not parts.meet_in_every_block(each.line_bytes):
             return False
         if shift and parts.inside and not parts.on_the_way(each, tensor, 0 if written else left_out):
             return False
@@ -157,12 +157,12 @@ class _Parts(NamedTuple):
     inside: list[Placed]
     after: list[Placed]
 
-    def meet_in_every_block(self, shift: int, line_bytes: int) -> bool:
+    def meet_in_every_block(self, line_bytes: int) -> bool:
         """Whether the lines touched before and after, if there are any, are touched in every block too."""
         before, after = _lines(self.before, line_bytes), _lines(self.after, line_bytes)
         if not before or not after or before[0] > after[1] or after[0] > before[1]:
             return True
-        if shift or not self.inside:
+        if not self.inside:
             return False
         sets = [found for part in self if (found := _line_set(part, line_bytes)) is not None]
         if len(sets) < len(self):
