@@ -9,10 +9,10 @@ import numpy as np
 
 from labkit.graph import Node, TensorType, Value
 from labkit.passes.ranges import clip_bounds, clip_node
+from labkit.passes.reshaping import RESHAPES, to_shape
 from labkit.passes.rewriting import Refusal, Rewrite, Table, View, before, forward
 from labkit.passes.slicing import spans
 
-_RESHAPES = {"Reshape", "Flatten", "Squeeze", "Unsqueeze"}
 _SELF_INVERSE = {"Neg", "Not"}
 _IDEMPOTENT = {"Abs", "Ceil", "Floor", "Round", "Sign", "Relu"}
 
@@ -45,19 +45,13 @@ def reshape_of_reshape(view: View, node: Node) -> Rewrite | None:
 
     The last shape has to be known but for one dim, which is written −1.
     """
-    inner = before(view, node, _RESHAPES)
+    inner = before(view, node, RESHAPES)
     x = inner.inputs[0] if inner else None
-    shape = node.output.shape
-    if inner is None or x is None or shape is None:
+    if inner is None or x is None or node.output.shape is None:
         return None
-    if x.shape == shape:
-        return forward(view, node, x)
-    if sum(isinstance(dim, str) for dim in shape) > 1 or 0 in shape or view.readers(inner.output) > 1:
-        return None  # a 0 in the target would copy a dim; with another reader nothing would be gained
-    target = np.array([-1 if isinstance(dim, str) else dim for dim in shape], dtype=np.int64)
-    name = view.fresh(f"{node.output.name}_shape")
-    values = (x, Value(name, TensorType.of(target)))
-    return Rewrite((Node("Reshape", values, node.outputs, {}, name=node.name),), {name: target})
+    if x.shape != node.output.shape and view.readers(inner.output) > 1:
+        return None  # with another reader nothing would be gained
+    return to_shape(view, node, x)
 
 
 def slice_of_slice(view: View, node: Node) -> Rewrite | Refusal | None:
@@ -192,7 +186,7 @@ def where_of_not(view: View, node: Node) -> Rewrite | None:
 
 MERGES: Table = {
     "Transpose": (transpose_of_transpose,),
-    **dict.fromkeys(_RESHAPES, (reshape_of_reshape,)),
+    **dict.fromkeys(RESHAPES, (reshape_of_reshape,)),
     "Slice": (slice_of_slice,),
     **dict.fromkeys(_SELF_INVERSE | _IDEMPOTENT - {"Relu"}, (cancel_or_repeat,)),
     "Relu": (cancel_or_repeat, clip_of_clip),

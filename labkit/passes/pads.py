@@ -1,4 +1,7 @@
-"""A Pad in front of a window operator becomes padding of that operator, where padding means the same."""
+"""A Pad in front of a window operator becomes padding of that operator, where padding means the same.
+
+Whoever else reads the padded tensor keeps the Pad: the window still reads less.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def _absorb(view: View, node: Node, *, neutral: Any, named: str, **attrs: Any) -
         return None
     if pad.attrs.get("mode", "constant") != "constant":
         return Refusal("mode", f"{pad.label} pads by mode {pad.attrs['mode']}, not with a constant")
-    pads, fill = _pads(view, pad, len(x.shape)), _fill(view, pad)
+    pads, fill = pads_of(view, pad, len(x.shape)), _fill(view, pad)
     if pads is None or fill is None:
         return Refusal("constant", f"what {pad.label} pads can change between calls")
     if not neutral(fill):
@@ -57,8 +60,6 @@ def _absorb(view: View, node: Node, *, neutral: Any, named: str, **attrs: Any) -
     rank = len(x.shape)
     if any(pads[i] for i in (0, 1, rank, rank + 1)) or min(pads) < 0:
         return Refusal("axes", f"{pad.label} pads batch or channels, or crops")
-    if view.readers(pad.output) > 1:
-        return Refusal("second reader", f"{pad.output.name!r} is also read elsewhere")
     if node.attrs.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         return Refusal("auto_pad", "the padding depends on the size of its input")
     own = tuple(node.attrs.get("pads") or (0,) * (2 * rank - 4))
@@ -71,7 +72,7 @@ def _absorb(view: View, node: Node, *, neutral: Any, named: str, **attrs: Any) -
     return Rewrite((replace(node, inputs=(x, *node.inputs[1:]), attrs=new),))
 
 
-def _pads(view: View, pad: Node, rank: int) -> tuple[int, ...] | None:
+def pads_of(view: View, pad: Node, rank: int) -> tuple[int, ...] | None:
     """Pads before and behind every axis; opset 18 may name only some axes."""
     if view.opset < 11:
         return tuple(pad.attrs.get("pads", ()))

@@ -15,23 +15,28 @@ from labkit.passes.extremes import EXTREMES
 from labkit.passes.fold import FOLD
 from labkit.passes.merges import MERGES
 from labkit.passes.no_ops import NO_OPS
+from labkit.passes.pad_order import PAD_ORDER
 from labkit.passes.pads import PADS
+from labkit.passes.permuted import PERMUTED
 from labkit.passes.products import PRODUCTS
 from labkit.passes.report import Report, Step
 from labkit.passes.rewriting import Pass, Sweep, combined
 from labkit.passes.shapes import SHAPES
 from labkit.passes.spread import SPREAD
 from labkit.passes.transposes import TRANSPOSES
+from labkit.passes.unit_axes import UNITS, UNITS_SINK
 
 # Each pass makes work for the next: a no-op between Conv and BatchNormalization hides the pair, a folded parameter
-# makes it foldable, and both leave nodes and constants that nothing reads. So "dead" runs last in every round.
+# makes it foldable, and both leave nodes and constants that nothing reads. So "dead" runs last in every round. Equal
+# nodes are shared before a Transpose moves away from the others.
 PASSES: dict[str, Pass] = {
     "no-ops": Sweep("no-ops", NO_OPS),
-    "merges": Sweep("merges", combined(MERGES, EXTREMES, PRODUCTS, PADS, SPREAD)),
-    "transposes": Sweep("transposes", TRANSPOSES),
+    "merges": Sweep("merges", combined(MERGES, UNITS, EXTREMES, PRODUCTS, SPREAD)),
     "fold": Sweep("fold", combined(CONTROL, SHAPES, FOLD)),
     "affine": Sweep("affine", AFFINE),
     "share": share,
+    "transposes": Sweep("transposes", combined(TRANSPOSES, PERMUTED, UNITS_SINK)),
+    "pads": Sweep("pads", combined(PADS, PAD_ORDER)),
     "dead": eliminate_dead,
 }
 LEVELS: dict[str, tuple[str, ...]] = {"none": (), "basic": tuple(PASSES)}

@@ -30,15 +30,15 @@ Perm = tuple[int, ...]
 
 def sink_through_unary(view: View, node: Node) -> Rewrite | None:
     """op(Transpose(x)) is Transpose(op(x))."""
-    found = _transposed(view, node.inputs[0])
+    found = transposed(view, node.inputs[0])
     if found is None or view.readers(node.inputs[0] or node.output) > 1:
         return None
-    return _behind(view, node, (found[0], *node.inputs[1:]), found[1], {})
+    return behind(view, node, (found[0], *node.inputs[1:]), found[1], {})
 
 
 def sink_through_elementwise(view: View, node: Node) -> Rewrite | None:
     """op(Transpose(x), Transpose(y)) is Transpose(op(x, y)); constants are permuted the other way, here and now."""
-    perms = {found[1] for value in node.inputs if (found := _transposed(view, value))}
+    perms = {found[1] for value in node.inputs if (found := transposed(view, value))}
     shape = node.output.shape
     if len(perms) != 1 or shape is None:
         return None
@@ -46,22 +46,25 @@ def sink_through_elementwise(view: View, node: Node) -> Rewrite | None:
     inputs: list[Value | None] = []
     constants: dict[str, Array] = {}
     for value in node.inputs:
-        found = _transposed(view, value)
+        found = transposed(view, value)
         if found is not None and value is not None and value.shape == shape:
             if view.readers(value) != node.inputs.count(value):
                 return None  # the Transpose stays for somebody else: nothing would be saved
             inputs.append(found[0])
             continue
+        if value is not None and value.shape is not None and set(value.shape) <= {1} and len(value.shape) <= len(perm):
+            inputs.append(value)  # one element lies the same way in any order of axes
+            continue
         array = view.constant(value)
         if value is None or array is None or array.ndim > len(perm):
             return None
         inputs.append(_permuted(view, value, array, perm, constants))
-    return _behind(view, node, tuple(inputs), perm, constants)
+    return behind(view, node, tuple(inputs), perm, constants)
 
 
 def sink_through_concat(view: View, node: Node) -> Rewrite | None:
     """Concat of tensors transposed alike is the Transpose of their Concat along the axis they had before."""
-    found = [_transposed(view, value) for value in node.inputs]
+    found = [transposed(view, value) for value in node.inputs]
     sources = [(value, source) for value, source in zip(node.inputs, found, strict=True) if value and source]
     if len(sources) < len(node.inputs) or len({source[1] for _, source in sources}) != 1:
         return None
@@ -70,13 +73,16 @@ def sink_through_concat(view: View, node: Node) -> Rewrite | None:
     perm = sources[0][1][1]
     axis = perm[node.attrs["axis"] % len(perm)]
     moved = replace(node, attrs={**node.attrs, "axis": axis})
-    return _behind(view, moved, tuple(source[0] for _, source in sources), perm, {})
+    return behind(view, moved, tuple(source[0] for _, source in sources), perm, {})
 
 
-def _transposed(view: View, value: Value | None) -> tuple[Value, Perm] | None:
-    """What a value was before a Transpose, and the permutation; None where it comes through none."""
+def transposed(view: View, value: Value | None) -> tuple[Value, Perm] | None:
+    """What a value was before a Transpose, and the permutation; None where it comes through none, or from a constant,
+    which is transposed here and now."""
     node = view.producer(value)
     if node is None or node.op != "Transpose" or node.domain or node.inputs[0] is None or value is None:
+        return None
+    if view.constant(node.inputs[0]) is not None:
         return None
     rank = value.type.rank if value.type else None
     perm = node.attrs.get("perm") or (None if rank is None else tuple(reversed(range(rank))))
@@ -84,9 +90,7 @@ def _transposed(view: View, value: Value | None) -> tuple[Value, Perm] | None:
 
 
 def _permuted(view: View, value: Value, array: Array, perm: Perm, constants: dict[str, Array]) -> Value:
-    """A constant as it has to lie for the operator to run before the Transpose; scalars and the like stay."""
-    if array.size == 1:
-        return value
+    """A constant as it has to lie for the operator to run before the Transpose."""
     inverse = tuple(int(axis) for axis in np.argsort(perm))
     wide = array.reshape((1,) * (len(perm) - array.ndim) + array.shape)
     name = view.fresh(f"{value.name}_permuted")
@@ -94,7 +98,7 @@ def _permuted(view: View, value: Value, array: Array, perm: Perm, constants: dic
     return Value(name, TensorType.of(constants[name]))
 
 
-def _behind(
+def behind(
     view: View, node: Node, inputs: tuple[Value | None, ...], perm: Perm, constants: Mapping[str, Array]
 ) -> Rewrite | None:
     """The node on untransposed inputs, and the Transpose behind it, under the node's output name."""

@@ -140,8 +140,11 @@ STRUCTURE = {
         "(float[3, 4] a, float[4, 5] b) => (float[1, 1, 1, 3, 5] y) { p = MatMul(a, b) y = Add(p, k) }",
         {"k": f(1, 1, 1, 1, 5)}, "MatMul Add"),
     "A73 nor behind a Reshape": (
-        "(float[3, 4] a, float[4, 5] b) => (float[1, 3, 5] y) { p = Gemm(a, b) r = Reshape(p, t) y = Add(r, k) }",
-        {"t": i(1, 3, 5), "k": f(1, 3, 5)}, "Gemm Reshape Add"),
+        "(float[3, 4] a, float[4, 5] b) => (float[5, 3] y) { p = Gemm(a, b) r = Reshape(p, t) y = Add(r, k) }",
+        {"t": i(5, 3), "k": f(5, 3)}, "Gemm Reshape Add"),
+    "A73 but one behind an Unsqueeze is": (
+        "(float[3, 4] a, float[4, 5] b) => (float[1, 3, 5] y) { p = Gemm(a, b) r = Unsqueeze(p, t) y = Add(r, k) }",
+        {"t": i(0), "k": f(1, 3, 5)}, "Gemm Unsqueeze"),
     "A81 a Pad of zero before a MaxPool": (
         "(float[1, 1, 4, 4] x) => (float[1, 1, 2, 2] y) "
         "{ p = Pad(x, t) y = MaxPool <kernel_shape: ints = [3, 3], strides: ints = [3, 3]> (p) }",

@@ -120,9 +120,6 @@ ROWS = {
     "a pad of the batch before a conv": (
         "(float[1, 1, 6, 6] x) => (float[2, 2, 4, 4] y) { p = Pad(x, t) y = Conv(p, w) }",
         {"t": i(0, 0, 0, 0, 1, 0, 0, 0), "w": f(2, 1, 3, 3)}, "Pad Conv", "axes", 17),
-    "a pad that is read elsewhere": (
-        "(float[1, 1, 4, 4] x) => (float[1, 2, 4, 4] y, float[1, 1, 6, 6] z) { p = Pad(x, t) y = Conv(p, w) z = Relu(p) }",
-        {"t": PAD, "w": f(2, 1, 3, 3)}, "Pad Conv Relu", "second reader", 17),
     "a pad before a conv that pads by size": (
         '(float[1, 1, 4, 4] x) => (float[1, 2, 3, 3] y) '
         '{ p = Pad(x, t) y = Conv <auto_pad: string = "SAME_UPPER", strides: ints = [2, 2]> (p, w) }',
