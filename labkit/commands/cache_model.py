@@ -1,4 +1,4 @@
-"""What ``labkit traffic matmul --model lru|opt`` adds: the same loops in front of a cache instead of a scratchpad."""
+"""What ``labkit traffic matmul|conv --model lru|opt`` adds: the same loops in front of a cache, not a scratchpad."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def uses_cache(args: argparse.Namespace) -> bool:
         raise LabError(f"--ways {args.ways}: only --model lru has sets, {args.model} has none")
     if args.model == "scratchpad":
         return False
-    for option, value, default in (("c-policy", args.c_policy, "store"), ("buffers", args.buffers, "single")):
+    halo = getattr(args, "halo", "reload")
+    chosen = (("c-policy", args.c_policy, "store"), ("buffers", args.buffers, "single"), ("halo", halo, "reload"))
+    for option, value, default in chosen:
         if value != default:
             raise LabError(f"--{option} {value}: that is for a scratchpad, a cache has no choice; leave it out")
     return True
@@ -39,19 +41,13 @@ def uses_cache(args: argparse.Namespace) -> bool:
 def simulated(nest: LoopNest, hardware: Hardware, model: str, ways: int | None) -> dict[str, Any]:
     """Misses and bytes of the tiled loops, element by element, from a cold cache with a flush at the end.
 
-    The elements of a tile run in the order m, n, k with the accumulator in a register; a miss moves a whole line.
+    ``nest_trace`` says in which order the elements of a tile run; a miss moves a whole line.
     """
     from labkit.memory.cache import Cache, simulate
+    from labkit.memory.nest_trace import nest_trace
     from labkit.memory.reuse import simulate_optimal
-    from labkit.memory.trace import matmul_trace
 
-    operands = nest.problem.operands
-    if len({operand.itemsize for operand in operands}) > 1:
-        raise LabError(
-            f"--model {model}: {operands[0].dtype} adds up in {operands[-1].dtype}; choose float32 or float64"
-        )
-    (m, n, k), (tm, tn, tk) = nest.problem.loops.values(), nest.tile
-    trace = matmul_trace(m, n, k, operands[0].itemsize, order="".join(nest.order), tile=(tm, tn, tk))
+    trace = nest_trace(nest, align=hardware.line_bytes)
     if trace.accesses > _MOST_ACCESSES:
         raise LabError(f"{trace.accesses:,} accesses: labkit traffic simulates up to {_MOST_ACCESSES:,}")
     cache = Cache(hardware.sram_bytes, ways, hardware.line_bytes)

@@ -41,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for child in (conv, chain):
         child.add_argument("--tile", required=True, help="loop=size pairs such as f=64,p=8, or a number for each loop")
         child.add_argument("--order", help="loops over tiles, outermost first (default ngfcpqrs)")
-    add_cache_arguments(matmul)
+    for child in (matmul, conv):
+        add_cache_arguments(child)
 
 
 def run(args: argparse.Namespace) -> Answer:
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> Answer:
     data = _question(args.problem, nest, asked, hardware)
     if args.problem == "chain":
         data |= chain_traffic(nest, hardware)
-    elif args.problem == "matmul" and uses_cache(args):
+    elif uses_cache(args):
         data |= simulated(nest, hardware, args.model, args.ways)
     elif data["fits"]:
         data |= _traffic(nest, hardware)

@@ -190,6 +190,30 @@ def test_a_convolution_of_2_to_the_62_rows_is_modelled_or_refused_without_alloca
     assert (status, answer["fits"], answer["working_set_bytes"]) == (1, False, 4 * (2**62 + 3 + 2**62 - 2))
 
 
+def test_a_cache_sees_a_tiled_convolution_element_by_element(capsys: pytest.CaptureFixture[str]) -> None:
+    """One channel of 4 × 4, kernel 2, pad 1 above, 2 rows and 3 columns of filters in tiles; int8 adds up in int32."""
+    x, w, y = 0, 64, 128  # 16, 8 and 2 · 4 · 3 · 4 bytes, each from the next line on
+    lines = []
+    for p0, f in ((p0, f) for p0 in (0, 2) for f in (0, 1)):
+        for p in (p0, p0 + 1):
+            for q in range(3):
+                for r, s in ((r, s) for r in (0, 1) for s in (0, 1)):
+                    if p - 1 + r >= 0:
+                        lines += [(x + 4 * (p - 1 + r) + q + s) // 64, (w + 4 * f + 2 * r + s) // 64]
+                lines.append((y + 4 * (12 * f + 3 * p + q)) // 64)
+    line = "--c 1 --h 4 --w 4 --filters 2 --kernel 2 --pad 1,0,0,0 --dtype int8 --tile p=2,f=1 --order n,g,p,f,c,q,r,s"
+    for sram, room in (("64B", 1), ("128B", 2), ("1KiB", 16)):
+        status, answer = ask_conv(capsys, f"{line} --sram {sram} --model lru")
+        assert (status, answer["source"], answer["accesses"]) == (0, "simulated", len(lines))
+        assert answer["misses"] == misses_of_lru(lines, room)
+        assert answer["read_bytes"] == 64 * answer["misses"]
+        best = ask_conv(capsys, f"{line} --sram {sram} --model opt")[1]
+        assert best["misses"] <= answer["misses"]
+        assert best.keys() == answer.keys() == ask(capsys, f"{CUBE} --tile 128,128,128 --model lru")[1].keys()
+    assert main(["traffic", "conv", *f"{line} --model lru --ways 8".split()]) == 0
+    assert "lru cache, 8 ways, lines of 64 bytes: 4 misses in" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -200,7 +224,10 @@ def test_a_convolution_of_2_to_the_62_rows_is_modelled_or_refused_without_alloca
         (f"{CONV} --tile p=0", "tile: p is 0"),
         (f"{CONV} --tile 1,1", "write 8 whole numbers"),
         (f"{CONV} --tile p=1 --order pq", "loop order p,q: write each of n, g, f, c, p, q, r, s once"),
-        (f"{CONV} --tile p=1 --model lru", "unrecognized arguments: --model lru"),
+        (f"{CONV} --tile p=1 --model lru --halo slide", "--halo slide: that is for a scratchpad"),
+        (f"{CONV} --tile p=1 --ways 2", "--ways 2: only --model lru has sets, scratchpad has none"),
+        (f"{CONV} --tile p=1 --model lru --ways 7", "is no multiple of 7 ways"),
+        (f"--c 1 --h {2**40} --w 1 --filters 1 --kernel 1 --tile p={2**40} --model lru", "simulates up to"),
         (f"{CONV} --tile p=1 --groups 4", "4 groups must divide 6 channels and 4 filters"),
         (f"{CONV} --tile p=1 --kernel 30", "does not fit an image of 9×8"),
         (f"{CONV} --tile p=1 --pad 1,2,3", "--pad '1,2,3': write one whole number, rows,columns or top,left"),
@@ -236,7 +263,6 @@ def test_a_bad_convolution_is_one_line_and_status_2(
         ("--m 8 --n 8 --k 8 --tile 1,1,1 --model lru --c-policy spill", "--c-policy spill: that is for a scratchpad"),
         ("--m 8 --n 8 --k 8 --tile 1,1,1 --model lru --buffers double", "--buffers double: that is for a scratchpad"),
         ("--m 8 --n 8 --k 8 --tile 1,1,1 --model lru --sram 100B", "100 bytes is no multiple"),
-        ("--m 8 --n 8 --k 8 --tile 1,1,1 --model opt --dtype int8", "int8 adds up in int32; choose float32 or float64"),
         ("--m 8192 --n 8192 --k 8192 --tile 8,8,8 --model lru", "accesses: labkit traffic simulates up to"),
         ("--m 1024 --n 1024 --k 1024 --tile 8,8,8 --model opt", "optimal replacement is simulated for up to"),
         (f"--m {2**62} --n 8 --k 8 --tile 8,8,8 --model lru", "63 bit"),
