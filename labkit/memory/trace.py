@@ -55,27 +55,24 @@ def matmul_trace(
     """
     sizes = {"m": m, "n": n, "k": k}
     check_sizes({**sizes, "itemsize": itemsize, "align": align})
+    _check_loops(order, inner, accumulator, tile)
+    matrices = _matrices(sizes, itemsize, base, align)
+    if tile is None:
+        return AffineTrace(_Nest(matrices, {}, (), order, accumulator, reads_c=False).elements(sizes))
+    tiles = {dim: min(length, sizes[dim]) for dim, length in zip("mnk", tile, strict=True)}
+    nest = _Nest(matrices, tiles, tuple(order), inner, accumulator, reads_c=tiles["k"] < k)
+    return AffineTrace(nest.tiles(sizes, {}))
+
+
+def _check_loops(order: str, inner: str, accumulator: str, tile: tuple[int, ...] | None) -> None:
     for word in (order, inner):
         if sorted(word) != ["k", "m", "n"]:
             raise LabError(f"loop order {word!r}: the letters m, n and k, each once, outermost first")
     if accumulator not in ("register", "memory"):
         raise LabError(f"accumulator {accumulator!r}: choose register or memory")
-    a, b, c = place({"A": m * k, "B": k * n, "C": m * n}, itemsize, base, align)
-    matrices = (
-        _Matrix("A", a, {"m": k * itemsize, "k": itemsize}),
-        _Matrix("B", b, {"k": n * itemsize, "n": itemsize}),
-        _Matrix("C", c, {"m": n * itemsize, "n": itemsize}),
-    )
-    if tile is None:
-        nest = _Nest(matrices, {}, (), order, accumulator, reads_c=False)
-        return AffineTrace(nest.elements(sizes))
-    if len(tile) != 3:
+    if tile is not None and len(tile) != 3:
         raise LabError(f"tile {tile}: three lengths TM, TN, TK")
-    tiles = dict(zip("mnk", tile, strict=True))
-    check_sizes({f"tile {dim}": length for dim, length in tiles.items()})
-    tiles = {dim: min(length, sizes[dim]) for dim, length in tiles.items()}
-    nest = _Nest(matrices, tiles, tuple(order), inner, accumulator, reads_c=tiles["k"] < k)
-    return AffineTrace(nest.tiles(sizes, {}))
+    check_sizes({f"tile {dim}": length for dim, length in zip("mnk", tile or (1, 1, 1), strict=True)})
 
 
 @dataclass(frozen=True)
@@ -83,6 +80,16 @@ class _Matrix:
     name: str
     base: int
     strides: Mapping[str, int]  # bytes a step of m, n or k; a dimension that does not index it is missing
+
+
+def _matrices(sizes: Mapping[str, int], itemsize: int, base: int, align: int) -> tuple[_Matrix, _Matrix, _Matrix]:
+    m, n, k = sizes.values()
+    a, b, c = place({"A": m * k, "B": k * n, "C": m * n}, itemsize, base, align)
+    return (
+        _Matrix("A", a, {"m": k * itemsize, "k": itemsize}),
+        _Matrix("B", b, {"k": n * itemsize, "n": itemsize}),
+        _Matrix("C", c, {"m": n * itemsize, "n": itemsize}),
+    )
 
 
 @dataclass(frozen=True)

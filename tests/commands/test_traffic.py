@@ -209,7 +209,8 @@ def test_a_cache_sees_a_tiled_convolution_element_by_element(capsys: pytest.Capt
         assert answer["read_bytes"] == 64 * answer["misses"]
         best = ask_conv(capsys, f"{line} --sram {sram} --model opt")[1]
         assert best["misses"] <= answer["misses"]
-        assert best.keys() == answer.keys() == ask(capsys, f"{CUBE} --tile 128,128,128 --model lru")[1].keys()
+        assert best.keys() == answer.keys()
+    assert answer.keys() == ask(capsys, "--m 8 --n 8 --k 8 --tile 4,4,4 --model lru")[1].keys()
     assert main(["traffic", "conv", *f"{line} --model lru --ways 8".split()]) == 0
     assert "lru cache, 8 ways, lines of 64 bytes: 4 misses in" in capsys.readouterr().out
 
