@@ -20,7 +20,7 @@ def infer(node: Node, constant: Callable[[Value | None], Array | None], opset: i
     if op is None or any(value is not None and value.type is None for value in node.inputs):
         return None
     types = tuple(value.type if value else None for value in node.inputs)
-    key = next((value.name for value in node.results), "")
+    key = next((value.name for value in node.outputs if value), "")
     try:
         return op.infer(Call(node.attrs, types, tuple(map(constant, node.inputs)), opset, key))
     except GraphError as error:

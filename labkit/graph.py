@@ -145,25 +145,34 @@ class Node:
     @cached_property
     def results(self) -> tuple[Value, ...]:
         """The outputs that are there."""
-        return tuple(value for value in self.outputs if value is not None)
+        return tuple(filter(None, self.outputs))
 
     @cached_property
     def uses(self) -> tuple[Value, ...]:
         """Every value this node reads: its inputs, and what its inner graphs capture."""
-        read = tuple(value for value in self.inputs if value is not None)
-        return read + tuple(value for body in self.bodies for value in body.captures)
+        read = tuple(filter(None, self.inputs))
+        for body in self.bodies:
+            read += body.captures
+        return read
 
-    @cached_property
+    @property
     def bodies(self) -> tuple[Graph, ...]:
         """The graphs among the attributes."""
-        lists = (attr if isinstance(attr, tuple) else (attr,) for attr in self.attrs.values())
-        return tuple(attr for some in lists for attr in some if isinstance(attr, Graph))
+        found: list[Graph] = []
+        for attr in self.attrs.values():
+            if isinstance(attr, Graph):
+                found.append(attr)
+            elif isinstance(attr, tuple) and attr and isinstance(attr[0], Graph):
+                found += attr
+        return tuple(found)
 
     def rename(self, new: Mapping[str, Value]) -> Node:
         """This node reading ``new[name]`` wherever it read ``name``, inside its inner graphs too."""
         if not any(value.name in new for value in self.uses):
             return self
         inputs = tuple(value and new.get(value.name, value) for value in self.inputs)
+        if not self.bodies:
+            return replace(self, inputs=inputs)
         attrs = {key: _rename_attr(attr, new) for key, attr in self.attrs.items()}
         return replace(self, inputs=inputs, attrs=attrs)
 

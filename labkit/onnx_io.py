@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -19,6 +19,7 @@ from labkit import protos, wire
 from labkit.bodies import DOMAIN
 from labkit.errors import GraphError
 from labkit.graph import Array, Dim, Graph, Node, TensorType, Value
+from labkit.inference import infer_types
 from labkit.schemas import check
 
 Constant: TypeAlias = Callable[[Value | None], Array | None]
@@ -119,9 +120,7 @@ class _Importer:
             nodes.append(self.node(node, known, constant, declared))
             known.update((value.name, value) for value in nodes[-1].results)
         outputs = tuple(_output(protos.to_value(info), known.get(info.name)) for info in proto.output)
-        read = {value.name for node in nodes for value in node.uses} | {value.name for value in outputs}
-        own = constants.keys() | {v.name for v in inputs} | {v.name for node in nodes for v in node.results}
-        captures = tuple(value for name, value in outside.items() if name in read and name not in own)
+        captures = _captures(outside, known, nodes, outputs) if outside else ()
         return Graph(proto.name, inputs, outputs, tuple(nodes), constants, dict(self.opsets), captures)
 
     def node(
@@ -136,9 +135,9 @@ class _Importer:
         draft = Node(
             proto.op_type, inputs, tuple(Value(n) if n else None for n in proto.output), attrs, domain, proto.name
         )
-        types = protos.infer_types(draft, constant, self.opsets)
+        types = infer_types(draft, constant, self.opsets)
         outputs = tuple(v and _typed(v.name, types.get(v.name), declared.get(v.name)) for v in draft.outputs)
-        return Node(draft.op, inputs, outputs, attrs, domain, proto.name)
+        return replace(draft, outputs=outputs)
 
     def fused_node(self, proto: NodeProto, inputs: tuple[Value | None, ...], constant: Constant) -> Node:
         """A call of a function that this library wrote: its body, typed by what the call feeds."""
@@ -157,6 +156,14 @@ class _Importer:
         body = Graph(function.name, formals, results, tuple(nodes), opsets=opsets)
         outputs = tuple(replace(value, name=name) for value, name in zip(results, proto.output, strict=True))
         return Node(proto.op_type, inputs, outputs, {}, DOMAIN, proto.name, body)
+
+
+def _captures(
+    outside: Mapping[str, Value], known: Mapping[str, Value], nodes: Sequence[Node], outputs: Sequence[Value]
+) -> tuple[Value, ...]:
+    """The values of the graph around that this one reads, and does not have under the same name itself."""
+    read = {value.name for node in nodes for value in node.uses} | {value.name for value in outputs}
+    return tuple(value for name, value in outside.items() if name in read and known[name] is value)
 
 
 def _in_order(proto: GraphProto, known: Mapping[str, Value]) -> list[NodeProto]:

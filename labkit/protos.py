@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,11 @@ from onnx import (
     numpy_helper,
 )
 
-from labkit.build import infer
 from labkit.errors import GraphError
 from labkit.graph import Array, Dim, Graph, Node, TensorType, Value, read_only
 
 
+@cache
 def dtype_name(elem_type: int) -> str:
     """NumPy's name of an ONNX element type."""
     if elem_type == TensorProto.STRING:
@@ -34,6 +35,7 @@ def dtype_name(elem_type: int) -> str:
         raise GraphError(f"element type {elem_type} is none that ONNX defines") from None
 
 
+@cache
 def elem_type(dtype: str) -> int:
     """ONNX's number of an element type."""
     if dtype in ("string", "object"):
@@ -44,12 +46,29 @@ def elem_type(dtype: str) -> int:
 def to_array(tensor: TensorProto) -> Array:
     """The tensor's elements, read-only."""
     try:
+        if (dtype := _RAW_TYPES.get(tensor.data_type)) is not None and _is_raw(tensor):
+            return np.frombuffer(tensor.raw_data, dtype).reshape(tuple(tensor.dims))  # the bytes cannot be written to
         return read_only(numpy_helper.to_array(tensor))
     except (TypeError, ValueError, KeyError) as error:
         raise GraphError(f"tensor {tensor.name!r} cannot be read: {' '.join(str(error).split())}") from None
 
 
+# Element types that lie in a file as they lie in memory, but for the order of bytes: no need to ask for the way there.
+_RAW_TYPES = {
+    int(helper.np_dtype_to_tensor_dtype(dtype)): dtype.newbyteorder("<") for dtype in map(np.dtype, "efdbhilqBHILQ?")
+}
+
+
+def _is_raw(tensor: TensorProto) -> bool:
+    return tensor.HasField("raw_data") and tensor.data_location != TensorProto.EXTERNAL
+
+
 def to_tensor(array: Array, name: str = "") -> TensorProto:
+    """ONNX's spelling of an array."""
+    kind = elem_type(TensorType.of(array).dtype)
+    if kind in _RAW_TYPES and array.dtype.isnative:
+        raw = array.astype(_RAW_TYPES[kind], copy=False).tobytes()
+        return TensorProto(name=name or None, dims=array.shape, data_type=kind, raw_data=raw)
     return numpy_helper.from_array(array, name)
 
 
@@ -75,8 +94,9 @@ def to_value(info: ValueInfoProto) -> Value:
     return Value(info.name, kind, b"" if kind else info.type.SerializeToString())
 
 
+@lru_cache(maxsize=1024)
 def type_proto(kind: TensorType) -> TypeProto:
-    """ONNX's spelling of a type; unknown dims stay unnamed."""
+    """ONNX's spelling of a type, to read, not to change; unknown dims stay unnamed."""
     proto = TypeProto()
     proto.tensor_type.elem_type = elem_type(kind.dtype)
     if kind.shape is None:
@@ -140,6 +160,9 @@ def node_proto(node: Node, from_graph: Callable[[Graph], onnx.GraphProto]) -> No
 
 
 def _attribute(node: Node, name: str, value: Any, from_graph: Callable[[Graph], onnx.GraphProto]) -> AttributeProto:
+    if type(value) in _NUMBERS:
+        field, kind = _NUMBERS[type(value)]
+        return AttributeProto(name=name, type=kind, **{field: value})
     if isinstance(value, Graph):
         return helper.make_attribute(name, from_graph(value))
     if isinstance(value, np.ndarray):
@@ -147,11 +170,19 @@ def _attribute(node: Node, name: str, value: Any, from_graph: Callable[[Graph], 
     if isinstance(value, tuple):
         if not value:
             return helper.make_attribute(name, [], attr_type=_declared_type(node, name))
+        if {*map(type, value)} == {int}:
+            return AttributeProto(name=name, type=AttributeProto.INTS, ints=value)
         if isinstance(value[0], Graph):
             return helper.make_attribute(name, list(map(from_graph, value)))
         if isinstance(value[0], np.ndarray):
             return helper.make_attribute(name, list(map(to_tensor, value)))
     return helper.make_attribute(name, value)
+
+
+_NUMBERS: dict[type, tuple[str, AttributeProto.AttributeType]] = {
+    int: ("i", AttributeProto.INT),
+    float: ("f", AttributeProto.FLOAT),
+}
 
 
 def _declared_type(node: Node, name: str) -> int:
@@ -213,33 +244,3 @@ def constant_array(proto: NodeProto) -> Array:
         value = helper.get_attribute_value(attribute)
         return np.array(value.decode() if isinstance(value, bytes) else [v.decode() for v in value], dtype=object)
     raise GraphError(f"{label(proto)}: a Constant needs a dense value; this one has none that labkit reads")
-
-
-def infer_types(
-    node: Node, constant: Callable[[Value | None], Array | None], opsets: Mapping[str, int]
-) -> dict[str, TensorType | None]:
-    """Types of a node's outputs by name: by the op table where it has a row, else by ONNX's own shape inference.
-
-    Empty when neither knows the operator, or an input is no tensor. GraphError when the inputs do not fit a row.
-    """
-    by_table = infer(node, constant, opsets.get("", 1))
-    if by_table is not None:
-        return {value.name: kind for value, kind in zip(node.outputs, by_table, strict=False) if value}
-    used = list(dict.fromkeys(value for value in node.inputs if value))
-    version = opsets.get(node.domain, 1)
-    if not onnx.defs.has(node.op, version, node.domain) or any(value.type is None for value in used):
-        return {}
-    types = {value.name: type_proto(value.type) for value in used if value.type}
-    arrays = {value.name: array for value in used if (array := constant(value)) is not None}
-    data = {name: to_tensor(array) for name, array in arrays.items() if array.size <= _SMALL_CONSTANT}
-    schema = onnx.defs.get_schema(node.op, version, node.domain)
-    ids = [helper.make_opsetid(domain, number) for domain, number in opsets.items()]
-    try:
-        proto = node_proto(node, lambda body: to_graph_proto(body, inner=True))
-        found = onnx.shape_inference.infer_node_outputs(schema, proto, types, data, opset_imports=ids)
-    except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError, RuntimeError):
-        return {}  # what cannot be typed here still runs; a wrong model shows itself there
-    return {name: to_type(kind, name) for name, kind in found.items()}
-
-
-_SMALL_CONSTANT = 1024  # elements: shapes, axes and sizes are read by inference, weights are not

@@ -41,20 +41,20 @@ def check(proto: NodeProto, opsets: Mapping[str, int]) -> None:
 
     (``onnx.checker`` says as much, but of whole models with their weights, and at a hundred times the cost.)
     """
-    if not all(
-        isinstance(text, str) for text in (proto.op_type, proto.domain, proto.name, *proto.input, *proto.output)
-    ):
-        raise GraphError(f"node {proto.op_type!r} has a name that is no UTF-8 text")
+    op, inputs, outputs = proto.op_type, tuple(proto.input), tuple(proto.output)
+    texts = {type(text) for text in (op, proto.domain, proto.name, *inputs, *outputs)}
+    if texts != {str}:
+        raise GraphError(f"node {op!r} has a name that is no UTF-8 text")
     domain = "" if proto.domain == "ai.onnx" else proto.domain
-    schema = _schema(proto.op_type, opsets.get(domain, 1), domain)
+    schema = _schema(op, opsets.get(domain, 1), domain)
     if schema is None:
         return
-    for what, values, (least, most) in (
-        ("inputs", proto.input, schema.inputs),
-        ("outputs", proto.output, schema.outputs),
+    for what, count, (least, most) in (
+        ("inputs", len(inputs), schema.inputs),
+        ("outputs", len(outputs), schema.outputs),
     ):
-        if not least <= len(values) <= most:
-            raise GraphError(f"{label(proto)} has {len(values)} {what}; ONNX asks for {least} to {most}")
+        if not least <= count <= most:
+            raise GraphError(f"{label(proto)} has {count} {what}; ONNX asks for {least} to {most}")
     given = {attribute.name: attribute.type for attribute in proto.attribute}
     for name, kind in given.items():
         if schema.attributes.get(name) != kind:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import Any, TypeAlias
 
@@ -59,11 +60,14 @@ def broadcast_shapes(shapes: Sequence[Shape | None]) -> Shape | None:
     >>> broadcast_shapes([("n", 3, 1), (1, 5)])
     ('n', 3, 5)
     """
-    if any(shape is None for shape in shapes):
-        return None
-    known = [shape for shape in shapes if shape is not None]
-    rank = max(map(len, known), default=0)
-    padded = [(1,) * (rank - len(shape)) + shape for shape in known]
+    known = tuple(shape for shape in shapes if shape is not None)
+    return _broadcast(known) if len(known) == len(shapes) else None
+
+
+@lru_cache(maxsize=1024)  # the layers of a network repeat a few shapes
+def _broadcast(shapes: tuple[Shape, ...]) -> Shape:
+    rank = max(map(len, shapes), default=0)
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     return tuple(_broadcast_dim(axis, dims) for axis, dims in enumerate(zip(*padded, strict=True)))
 
 

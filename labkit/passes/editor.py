@@ -8,7 +8,7 @@ from itertools import chain, count
 
 from labkit.bodies import all_names
 from labkit.graph import Array, Graph, Node, TensorType, Value, read_only
-from labkit.protos import infer_types
+from labkit.inference import infer_types
 
 
 class Editor:

@@ -10,7 +10,7 @@ import numpy as np
 
 from labkit.errors import GraphError
 from labkit.graph import Array, Node, TensorType, Value, read_only
-from labkit.protos import infer_types
+from labkit.inference import infer_types
 
 FLOATS = ("float32", "float64", "float16")
 # What rounds otherwise once weights have been folded: all behind it is compared within a tolerance, so it must not

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from labkit.graph import Graph, Node, TensorType, Value, read_only
-from labkit.protos import elem_type, infer_types
+from labkit.inference import infer_types
+from labkit.protos import elem_type
 
 
 class Clutter:
