@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import chain
 from math import prod
 from typing import Any, TypeAlias
 
@@ -247,6 +249,12 @@ class Graph:
             for value in node.uses:
                 found.setdefault(value.name, []).append(node)
         return {name: tuple(nodes) for name, nodes in found.items()}
+
+    @cached_property
+    def readers(self) -> Mapping[str, int]:
+        """How often each name is read; captured values count, and being an output of the graph counts as once."""
+        read = (value.name for node in self.nodes for value in node.uses)
+        return Counter(chain(read, (value.name for value in self.outputs)))
 
     def constant(self, value: Value | None) -> Array | None:
         """The array that ``value`` always is, or None: an input's default does not count."""

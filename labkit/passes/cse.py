@@ -72,7 +72,7 @@ def _equal_constants(graph: Graph) -> dict[str, Value]:
     for name, array in graph.constants.items():
         if name in graph.input_names:
             continue
-        sample = array.reshape(-1)[:8]  # weights differ early: nearly all are told apart without reading them whole
+        sample = array.flat[:8]  # weights differ early: nearly all are told apart without reading them whole
         earlier = alike.setdefault((array.shape, _frozen(sample)), [])
         twin = next((other for other in earlier if _frozen(graph.constants[other]) == _frozen(array)), None)
         if twin is None:
@@ -85,7 +85,7 @@ def _equal_constants(graph: Graph) -> dict[str, Value]:
 def _frozen(attr: Any) -> Hashable:
     if isinstance(attr, np.ndarray):
         content = tuple(map(str, attr.ravel())) if attr.dtype == object else attr.tobytes()
-        return attr.shape, attr.dtype.name, content
+        return attr.shape, attr.dtype, content
     if isinstance(attr, float):
         return np.float32(attr).tobytes()  # ONNX attributes are float32: 0.1 read from a file is 0.1 as a default
     if isinstance(attr, tuple):

@@ -23,13 +23,12 @@ class Editor:
         self._nodes: list[Node] = []
         self._constants = dict(graph.constants)
         self._producers: dict[str, Node] = {}
-        self._readers = {name: len(nodes) for name, nodes in graph.users.items()}
-        for value in graph.outputs:
-            self._readers[value.name] = self._readers.get(value.name, 0) + 1
+        self._defaults = graph.input_names & graph.constants.keys()
+        self._readers = dict(graph.readers)
         self._instead: dict[str, Value] = {}  # what to read in place of an old name
         self._renamed: dict[str, Value] = {}  # values that take over the name of a graph output
         self._names: set[str] | None = None
-        self._gone: set[str] = set()  # outputs of nodes that lost their last reader
+        self._gone: set[Node] = set()  # nodes that lost their last reader
         self._changed = False
 
     @property
@@ -37,12 +36,12 @@ class Editor:
         return self.graph.opset
 
     def constant(self, value: Value | None) -> Array | None:
-        if value is None or value.name in self.graph.input_names:
+        if value is None or value.name in self._defaults:
             return None
         return self._constants.get(value.name)
 
     def is_default(self, value: Value | None) -> bool:
-        return value is not None and value.name in self.graph.input_names and value.name in self._constants
+        return value is not None and value.name in self._defaults
 
     def producer(self, value: Value | None) -> Node | None:
         return None if value is None else self._producers.get(value.name)
@@ -53,7 +52,8 @@ class Editor:
     def can_stand_in(self, output: Value, value: Value) -> bool:
         if output.name not in self.graph.output_names or self.constant(value) is not None:
             return True
-        return value.name in self._producers and value.name not in self.graph.output_names | self._renamed.keys()
+        taken = value.name in self.graph.output_names or value.name in self._renamed
+        return value.name in self._producers and not taken
 
     def fresh(self, hint: str) -> str:
         if self._names is None:
@@ -65,8 +65,8 @@ class Editor:
 
     def current(self, node: Node) -> Node:
         """The node as it reads now, its output types inferred again when one of its inputs is better known."""
-        renamed = node.rename(self._instead)
-        if renamed is node or not self._says_more(node, renamed):
+        renamed = node.rename(self._instead) if self._instead else node
+        if renamed is node or _is_settled(node) or not self._says_more(node, renamed):
             return renamed
         types = infer_types(renamed, self.constant, self.opsets)
         outputs = tuple(value and _better(value, types.get(value.name)) for value in renamed.outputs)
@@ -87,7 +87,8 @@ class Editor:
     def keep(self, node: Node) -> None:
         """Take a node over as it is."""
         self._nodes.append(node)
-        self._producers.update((value.name, node) for value in node.results)
+        for value in node.results:
+            self._producers[value.name] = node
 
     def replace(
         self, node: Node, nodes: tuple[Node, ...], constants: Mapping[str, Array], instead: Mapping[str, Value]
@@ -123,21 +124,28 @@ class Editor:
 
     def _release(self, node: Node) -> None:
         """Forget a node's reads; a node that only this one read goes with it, so a replaced pair leaves no stump."""
-        for value in node.uses:
-            self._readers[value.name] -= 1
-            producer = self._producers.get(value.name)
-            if producer and not self._readers[value.name] and not any(map(self.readers, producer.results)):
-                self._gone.add(producer.output.name)
-                self._release(producer)
+        waiting = [node]
+        while waiting:
+            for value in waiting.pop().uses:
+                self._readers[value.name] -= 1
+                producer = self._producers.get(value.name)
+                if producer and not self._readers[value.name] and not any(map(self.readers, producer.results)):
+                    self._gone.add(producer)
+                    waiting.append(producer)
 
     def finish(self) -> Graph:
         """The new graph, or the very same one when nothing was replaced."""
         if not self._changed:
             return self.graph
-        nodes = [node for node in self._nodes if not self._gone.intersection(v.name for v in node.results)]
+        nodes = [node for node in self._nodes if node not in self._gone]
         if self._renamed:
             nodes = [_take_over(node, self._renamed) for node in nodes]
         return replace(self.graph, nodes=tuple(nodes), constants=self._constants)
+
+
+def _is_settled(node: Node) -> bool:
+    """Whether all is known of a node's outputs already."""
+    return all(value.type is not None and value.type.is_static for value in node.results)
 
 
 def _better(value: Value, found: TensorType | None) -> Value:

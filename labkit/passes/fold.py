@@ -24,20 +24,27 @@ class FoldConstant:
     limit_bytes: int = 64 * KIB
 
     def __call__(self, view: View, node: Node) -> Rewrite | Refusal | None:
-        arrays = {value.name: view.constant(value) for value in node.uses}
-        defaults = [value.name for value in node.uses if view.is_default(value)]
-        if not arrays or any(array is None and name not in defaults for name, array in arrays.items()):
-            return None
+        arrays: dict[str, Array] = {}
+        defaults = []
+        for value in node.uses:
+            array = view.constant(value)
+            if array is not None:
+                arrays[value.name] = array
+            elif view.is_default(value):
+                defaults.append(value.name)
+            else:
+                return None
         if defaults:
             return Refusal(
                 "overridable", f"{defaults[0]!r} is an input with a default: a caller may feed another value"
             )
+        if not arrays:
+            return None
         if node.op in RANDOM:
             return Refusal("random", "its result differs from run to run")
         if node.bodies:
             return Refusal("inner graph", "what runs inside it is not folded")
-        known = {name: array for name, array in arrays.items() if array is not None}
-        return self._too_large(node, known) or _fold(view, node, known)
+        return self._too_large(node, arrays) or _fold(view, node, arrays)
 
     def _too_large(self, node: Node, arrays: dict[str, Array]) -> Refusal | None:
         """Sizes are compared before anything is computed."""

@@ -99,27 +99,34 @@ class Sweep:
         editor = Editor(graph)
         for node in graph.nodes:
             current = editor.current(node)
-            rewrite = next((found for _, found in self._offers(editor, current) if isinstance(found, Rewrite)), None)
+            rewrite = self._rewrite(editor, current)
             if rewrite is None:
                 editor.keep(current)
             else:
                 editor.replace(current, rewrite.nodes, rewrite.constants, rewrite.instead)
         return editor.finish()
 
+    def _rewrite(self, view: View, node: Node) -> Rewrite | None:
+        """What the first rule that has anything to do puts in the node's place."""
+        for rule in self._rules(node):
+            found = rule(view, node)
+            if isinstance(found, Rewrite):
+                return found
+        return None
+
     def refusals(self, graph: Graph) -> Iterator[Refusal]:
         """What the rules refuse in this graph, and why; nothing is rewritten."""
         editor = Editor(graph)
         for node in graph.nodes:
-            for rule, found in self._offers(editor, node):
+            for rule in self._rules(node):
+                found = rule(editor, node)
                 if isinstance(found, Refusal):
                     yield replace(found, rule=getattr(rule, "__name__", type(rule).__name__), node=node.label)
             editor.keep(node)
 
-    def _offers(self, view: View, node: Node) -> Iterator[tuple[Rule, Rewrite | Refusal | None]]:
-        """The rules' answers, for operators of ONNX's own domain: another domain's operators may mean anything."""
-        if node.domain == "":
-            for rule in (*self.table.get(node.op, ()), *self.table.get("*", ())):
-                yield rule, rule(view, node)
+    def _rules(self, node: Node) -> tuple[Rule, ...]:
+        """The rules for an operator of ONNX's own domain: another domain's operators may mean anything."""
+        return () if node.domain else self.table.get(node.op, ()) + self.table.get("*", ())
 
 
 def combined(*tables: Table) -> Table:
