@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -56,12 +57,12 @@ class Hardware:
     @staticmethod
     def presets() -> tuple[str, ...]:
         """Names of the machines that come with the course."""
-        return tuple(_read(_PRESETS))
+        return tuple(_presets())
 
     @staticmethod
     def preset(name: str) -> Hardware:
         """One of the machines that come with the course; LabError lists them when the name is none."""
-        machines = _read(_PRESETS)
+        machines = _presets()
         if name not in machines:
             raise LabError(f"no hardware preset {name!r}; there are: {', '.join(machines)}")
         return machines[name]
@@ -76,6 +77,16 @@ class Hardware:
             raise LabError(f"{path}: no hardware in it; write one table a machine, as in labkit's hardware.toml")
         return machines[name] if name else next(iter(machines.values()))
 
+    def to_toml(self) -> str:
+        """The table of a TOML file that ``load`` reads back as this machine.
+
+        >>> print(Hardware.preset("edge-npu").to_toml().splitlines()[0])
+        ["edge-npu"]
+        """
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "name"}
+        lines = [f"{key} = {_toml(value)}" for key, value in values.items()]
+        return "\n".join([f"[{_toml(self.name)}]", *lines]) + "\n"
+
     def summary(self) -> str:
         """One line for people."""
         return (
@@ -85,7 +96,16 @@ class Hardware:
         )
 
 
+def _toml(value: object) -> str:
+    """A name or a number as TOML has it; numbers are read back exactly."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
 @cache
+def _presets() -> Mapping[str, Hardware]:
+    return _read(_PRESETS)
+
+
 def _read(path: Path) -> Mapping[str, Hardware]:
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -85,3 +85,19 @@ def test_a_file_that_is_wrong_is_named(tmp_path: Path, text: str, message: str) 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(LabError, match="no such hardware file"):
         Hardware.load(tmp_path / "absent.toml")
+
+
+@pytest.mark.parametrize("name", [*Hardware.presets(), 'a "strange" näme\t\\ 🙂'])
+def test_a_machine_written_to_a_file_is_read_back_exactly(name: str, tmp_path: Path) -> None:
+    preset = Hardware.preset("dsp" if "strange" in name else name)
+    machine = replace(preset, name=name, launch_s=1 / 3e5, dram_bytes_per_s=0.1 + 0.2)
+    file = tmp_path / "machine.toml"
+    file.write_text(machine.to_toml(), encoding="utf-8")
+    assert Hardware.load(file) == machine
+
+
+def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "machine.toml"
+    for sram_bytes in (1024, 2048):
+        file.write_text(replace(Hardware.preset("dsp"), sram_bytes=sram_bytes).to_toml(), encoding="utf-8")
+        assert Hardware.load(file).sram_bytes == sram_bytes
