@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from labkit.errors import GraphError
-from labkit.graph import Array, Node, TensorType, Value
+from labkit.graph import Array, Dim, Node, TensorType, Value
 from labkit.ops import row
 from labkit.ops.call import Call
 
@@ -22,9 +22,28 @@ def infer(node: Node, constant: Callable[[Value | None], Array | None], opset: i
     types = tuple(value.type if value else None for value in node.inputs)
     key = next((value.name for value in node.outputs if value), "")
     try:
-        return op.infer(Call(node.attrs, types, tuple(map(constant, node.inputs)), opset, key))
+        found = op.infer(Call(node.attrs, types, tuple(map(constant, node.inputs)), opset, key))
+        return tuple(_bounded(kind, f"{key}/{index}" if index else key) for index, kind in enumerate(found))
     except GraphError as error:
         raise GraphError(f"{node.label}: {error}") from None
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:  # attributes of the wrong shape
+        raise GraphError(f"{node.label}: inputs or attributes do not fit the operator ({error})") from None
+
+
+_LARGEST_DIM = 2**63 - 1  # what ONNX has room for
+_LONGEST_DIM = 200  # characters: an expression may double in length from node to node, as "n+n" does
+
+
+def _bounded(kind: TensorType, key: str) -> TensorType:
+    """The type, held to sizes that exist. A dim whose expression grew too long is unknown from there on."""
+    if all(isinstance(dim, int) and 0 <= dim <= _LARGEST_DIM for dim in kind.shape or ()):
+        return kind
+    dims: list[Dim] = []
+    for axis, dim in enumerate(kind.shape or ()):
+        if isinstance(dim, int) and not 0 <= dim <= _LARGEST_DIM:
+            raise GraphError(f"axis {axis} of the result would have {dim} elements; 0 to 2⁶³ − 1 would do")
+        dims.append(f"?{key}.{axis}" if isinstance(dim, str) and len(dim) > _LONGEST_DIM else dim)
+    return TensorType(tuple(dims), kind.dtype)
 
 
 def make_node(

@@ -11,21 +11,26 @@ from pathlib import Path
 from typing import TypeAlias
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, EncodeError
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 from onnx.inliner import inline_selected_functions
 
 from labkit import protos, wire
 from labkit.bodies import DOMAIN
 from labkit.errors import GraphError
+from labkit.functions import check_unfolding
 from labkit.graph import Array, Dim, Graph, Node, TensorType, Value
 from labkit.inference import infer_types
 from labkit.schemas import check
 
 Constant: TypeAlias = Callable[[Value | None], Array | None]
 
+_NO_MODEL = (
+    "not an ONNX model, or one that is cut off or nested deeper than protobuf reads; expected a protobuf ModelProto"
+)
 OLDEST_OPSET = 7
 OLDEST_IR = 3
+DEEPEST = 32  # graphs within graphs: protobuf reads messages 100 deep, and each graph takes three
 EXPORT_IR = 8  # the oldest that every current runtime reads and that has all this library writes
 
 
@@ -42,7 +47,7 @@ def load(path: str | os.PathLike[str]) -> Graph:
     except FileNotFoundError:
         raise GraphError(f"{path}: no such file") from None
     except (DecodeError, UnicodeDecodeError):
-        raise GraphError(f"{path}: not an ONNX model, or one that is cut off; expected a protobuf ModelProto") from None
+        raise GraphError(f"{path}: {_NO_MODEL}") from None
     except (OSError, onnx.checker.ValidationError) as error:
         raise GraphError(f"{path}: cannot be read ({error})") from None
     try:
@@ -74,6 +79,7 @@ def from_model(model: ModelProto, weights: Mapping[str, Array] | None = None) ->
 
 def _without_functions(model: ModelProto) -> ModelProto:
     """The model with its local functions opened, except for the fused nodes that this library wrote."""
+    check_unfolding(model)
     ours = [(function.domain, function.name) for function in model.functions if _is_fused_node(function)]
     try:
         return inline_selected_functions(model, ours, exclude=True)
@@ -92,6 +98,7 @@ class _Importer:
         self.opsets = opsets
         self.ir_version = ir_version
         self.fused = fused
+        self.depth = 0
 
     def graph(
         self, proto: GraphProto, outside: Mapping[str, Value], weights: Mapping[str, Array] | None = None
@@ -130,7 +137,7 @@ class _Importer:
         inputs = tuple(_known(proto, name, known) if name else None for name in proto.input)
         if proto.domain == DOMAIN and proto.op_type in self.fused:
             return self.fused_node(proto, inputs, constant)
-        attrs = {a.name: protos.to_attribute(a, lambda g: self.graph(g, known)) for a in proto.attribute}
+        attrs = {a.name: protos.to_attribute(a, lambda g: self.inner(proto, g, known)) for a in proto.attribute}
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         draft = Node(
             proto.op_type, inputs, tuple(Value(n) if n else None for n in proto.output), attrs, domain, proto.name
@@ -138,6 +145,17 @@ class _Importer:
         types = infer_types(draft, constant, self.opsets)
         outputs = tuple(v and _typed(v.name, types.get(v.name), declared.get(v.name)) for v in draft.outputs)
         return replace(draft, outputs=outputs)
+
+    def inner(self, node: NodeProto, proto: GraphProto, known: Mapping[str, Value]) -> Graph:
+        """A graph among the attributes of a node."""
+        if self.depth >= DEEPEST:
+            raise GraphError(
+                f"{protos.label(node)} lies {DEEPEST} graphs deep; no file has room for one more inside it"
+            )
+        self.depth += 1
+        graph = self.graph(proto, known)
+        self.depth -= 1
+        return graph
 
     def fused_node(self, proto: NodeProto, inputs: tuple[Value | None, ...], constant: Constant) -> Node:
         """A call of a function that this library wrote: its body, typed by what the call feeds."""
@@ -182,7 +200,8 @@ def _sorted(proto: GraphProto) -> list[NodeProto]:
     try:
         return [proto.node[index] for index in TopologicalSorter(needs).static_order()]
     except CycleError as error:
-        names = " -> ".join(protos.label(proto.node[index]) for index in reversed(error.args[1]))
+        around = [protos.label(proto.node[index]) for index in reversed(error.args[1])]
+        names = " -> ".join(around if len(around) <= 6 else [*around[:5], f"({len(around) - 6} more)", around[-1]])
         raise GraphError(f"the nodes form a cycle: {names}; a graph must be acyclic") from None
 
 
@@ -237,15 +256,15 @@ def save(graph: Graph, path: str | os.PathLike[str]) -> None:
     weights = {name: array for name, array in graph.constants.items() if wire.is_large(array)}
     model = to_model(graph, without=weights)
     _check(model, {name: TensorType.of(array) for name, array in weights.items() if name not in graph.input_names})
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
     try:
         with temporary.open("xb") as file:
             wire.write(model, weights, file)
         os.replace(temporary, path)
-    except OSError as error:
+    except (OSError, ValueError, EncodeError) as error:  # protobuf writes no more than 2 GiB
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise GraphError(f"{path}: cannot be written ({error.strerror or error})") from None
+        raise GraphError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from None
 
 
 def _check(model: ModelProto, weights: Mapping[str, TensorType]) -> None:

@@ -45,11 +45,15 @@ def elem_type(dtype: str) -> int:
 
 def to_array(tensor: TensorProto) -> Array:
     """The tensor's elements, read-only."""
+    if min(tensor.dims, default=0) < 0:
+        raise GraphError(f"tensor {tensor.name!r} declares the dims {list(tensor.dims)}; none may be negative")
     try:
         if (dtype := _RAW_TYPES.get(tensor.data_type)) is not None and _is_raw(tensor):
             return np.frombuffer(tensor.raw_data, dtype).reshape(tuple(tensor.dims))  # the bytes cannot be written to
         return read_only(numpy_helper.to_array(tensor))
-    except (TypeError, ValueError, KeyError) as error:
+    except KeyError:
+        raise GraphError(f"tensor {tensor.name!r}: element type {tensor.data_type} is none that ONNX defines") from None
+    except (TypeError, ValueError) as error:
         raise GraphError(f"tensor {tensor.name!r} cannot be read: {' '.join(str(error).split())}") from None
 
 

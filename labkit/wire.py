@@ -83,9 +83,17 @@ def _weight(data: memoryview, start: int, end: int) -> tuple[str, Array] | None:
             head += data[at:stop]
     tensor = TensorProto()
     tensor.ParseFromString(bytes(head))
-    if raw is None or tensor.data_location == TensorProto.EXTERNAL or not tensor.name:
+    if (
+        raw is None
+        or tensor.data_location == TensorProto.EXTERNAL
+        or not tensor.name
+        or min(tensor.dims, default=0) < 0
+    ):
         return None
-    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    try:
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    except KeyError:
+        return None  # no such type: whoever reads the whole tensor says so
     if dtype.kind not in "fiu" or len(raw) != dtype.itemsize * int(np.prod(tensor.dims, dtype=object)):
         return None
     return tensor.name, read_only(np.frombuffer(raw, dtype).reshape(tuple(tensor.dims)))

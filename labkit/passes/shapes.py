@@ -19,33 +19,52 @@ from labkit.protos import elem_type
 
 _DEEPEST = 24  # links of a chain; real ones have five
 _LONGEST = 64  # dims of a shape
+_LONGEST_DIM = 200  # characters of an expression
 _SAME_ELEMENTS = {"Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten"}
 
 Dims = tuple[Dim, ...]
+Seen = dict[str, Dims | None]
 
 
-def known_dims(view: View, value: Value | None, depth: int = 0) -> Dims | None:
-    """The elements of an integer scalar or vector as dims, or None. Equal symbols are equal numbers at run time."""
+def known_dims(view: View, value: Value | None, depth: int = 0, seen: Seen | None = None) -> Dims | None:
+    """The elements of an integer scalar or vector as dims, or None. Equal symbols are equal numbers at run time.
+
+    ``seen`` keeps what was read on the way: of a chain of nodes that each read the one before twice, each is read once.
+    """
     if value is None or depth > _DEEPEST or value.dtype not in ("int64", "int32"):
         return None
     array = view.constant(value)
     if array is not None:
         return tuple(int(v) for v in array.ravel()) if array.size <= _LONGEST and array.ndim <= 1 else None
     node = view.producer(value)
-    return None if node is None or node.domain else _dims(view, node, depth)
+    if node is None or node.domain:
+        return None
+    seen = {} if seen is None else seen
+    if value.name not in seen:
+        seen[value.name] = _dims(view, node, depth, seen)
+    return seen[value.name]
 
 
-def _dims(view: View, node: Node, depth: int = 0) -> Dims | None:
-    """The elements of what a node makes."""
+def _dims(view: View, node: Node, depth: int = 0, seen: Seen | None = None) -> Dims | None:
+    """The elements of what a node makes, unless they are many, or one of them is beyond its type."""
     if node.op == "Shape":
         return _shape(node)
     if node.op in _READERS:
-        parts = [known_dims(view, x, depth + 1) for x in node.inputs if x]
+        parts = [known_dims(view, x, depth + 1, seen) for x in node.inputs if x]
         known = [part for part in parts if part is not None]
-        return _READERS[node.op](node, known) if len(known) == len(parts) else None
+        found = _READERS[node.op](node, known) if len(known) == len(parts) else None
+        return found if found is not None and _holds(node.output.dtype, found) else None
     if node.op in _SAME_ELEMENTS or (node.op == "Cast" and node.output.dtype == "int64"):
-        return known_dims(view, node.inputs[0], depth + 1)
+        return known_dims(view, node.inputs[0], depth + 1, seen)
     return None
+
+
+def _holds(dtype: str | None, dims: Dims) -> bool:
+    """Whether these dims are worth knowing: few, short, and what integers of this type can be."""
+    if dtype not in ("int64", "int32") or len(dims) > _LONGEST:
+        return False
+    limits = np.iinfo(dtype)
+    return all(len(d) <= _LONGEST_DIM if isinstance(d, str) else limits.min <= d <= limits.max for d in dims)
 
 
 def _shape(node: Node) -> Dims | None:
