@@ -1,0 +1,135 @@
+"""Layout: which tensors lie in the machine's order of axes, decided for the whole graph at once (spec §2.4).
+
+A kernel on images exists on a machine in one order. A value that somebody wants in the other has to be transformed,
+which moves it twice. Where transforms stand is open: around each such kernel, at the borders of the graph, or wherever
+they move the fewest bytes, which is a minimum cut (see layout_cut).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from labkit.errors import LabError
+from labkit.graph import Graph, Node
+from labkit.hardware import Hardware
+from labkit.passes.layout_cut import Problem, Side
+from labkit.passes.layout_kernels import IMAGES, Role, data, is_settled, role
+from labkit.passes.layout_order import FILE, Order
+from labkit.passes.layout_rewrite import rewritten
+from labkit.passes.rewriting import Refusal
+from labkit.units import format_bytes
+
+MINIMUM_CUT = "minimum cut"
+# The kernels that a strategy puts on a side beforehand. Without a penalty, kernels on images have but one.
+_PINS: Mapping[str, Mapping[Role, Side]] = {
+    "per operator": {Role.IMAGES: "hardware", Role.ADAPTABLE: "file"},
+    "one layout everywhere": {Role.IMAGES: "hardware", Role.ADAPTABLE: "hardware"},
+    MINIMUM_CUT: {},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LayoutPlan:
+    """What a strategy makes of a graph: ``inside`` are the positions of the nodes that it puts in the machine's order,
+    beside those that it has to."""
+
+    name: str
+    problem: Problem
+    inside: frozenset[int]
+
+    @property
+    def transforms(self) -> int:
+        """Transforms between the two orders, those that the file had included as far as they stay."""
+        stayed = sum(stay.transforms for stay in self.problem.stayed(self.inside))
+        return len(self.problem.crossing(self.inside)) + stayed
+
+    @property
+    def dram_bytes(self) -> int:
+        """What the transforms read and write."""
+        crossing = sum(move.nbytes for move in self.problem.crossing(self.inside))
+        return crossing + sum(stay.nbytes for stay in self.problem.stayed(self.inside) if stay.transforms)
+
+    @property
+    def penalty_bytes(self) -> int:
+        """What kernels on images cost extra in the file's order."""
+        return sum(stay.nbytes for stay in self.problem.stayed(self.inside) if not stay.transforms)
+
+    @cached_property
+    def labels(self) -> Mapping[str, str]:
+        """The order of each kernel that works on images or could be had in both orders, by its first output."""
+        order = self.problem.order
+        inside = {"hardware", *self.inside}
+        nodes = zip(self.problem.graph.nodes, self.problem.ends, strict=True)
+        kernels = ((node, end) for node, (_, end) in nodes if role(node, order) is not Role.BARRIER)
+        return {node.results[0].name: order.name if end in inside else FILE for node, end in kernels}
+
+    def apply(self) -> Graph:
+        """The graph with these kernels in these orders; the very same one when all are in the file's."""
+        if self.problem.order.name == FILE or set(self.labels.values()) <= {FILE}:
+            return self.problem.graph
+        return rewritten(self.problem, self.inside)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.transforms} transforms, {format_bytes(self.dram_bytes)}"
+
+
+def strategies(graph: Graph, hardware: Hardware, penalty_bytes: int | None = None) -> tuple[LayoutPlan, ...]:
+    """Three ways to lay out a graph: each operator for itself, one layout wherever it goes, and the minimum cut.
+
+    With ``penalty_bytes`` a kernel on images could run in the file's order, too, as slowly as if it moved so many bytes
+    more; without, it cannot. LabError for a negative penalty and for a layout that does not order N, C, H and W.
+    """
+    return tuple(_plan(name, graph, hardware, penalty_bytes) for name in _PINS)
+
+
+def _plan(name: str, graph: Graph, hardware: Hardware, penalty_bytes: int | None = None) -> LayoutPlan:
+    if penalty_bytes is not None and penalty_bytes < 0:
+        raise LabError(f"a penalty of {penalty_bytes} bytes: it must be 0 or more")
+    pins = _PINS[name] if penalty_bytes is not None else {Role.IMAGES: "hardware", **_PINS[name]}
+    problem = Problem(graph, Order(hardware.layout), pins, penalty_bytes or 0)
+    return LayoutPlan(name, problem, problem.solve())
+
+
+@dataclass(frozen=True)
+class ConvertLayout:
+    """The pass: kernels on images in the machine's order, transforms where they move the fewest bytes."""
+
+    hardware: Hardware
+    strategy: str = MINIMUM_CUT
+
+    def __post_init__(self) -> None:
+        if self.strategy not in _PINS:
+            raise LabError(f"no strategy {self.strategy!r}; there are: {', '.join(_PINS)}")
+
+    def __call__(self, graph: Graph) -> Graph:
+        return _plan(self.strategy, graph, self.hardware).apply()
+
+    def refusals(self, graph: Graph) -> Iterator[Refusal]:
+        """The kernels that stay in the file's order, and the numbers that say why."""
+        order = Order(self.hardware.layout)
+        if order.is_file:
+            return
+        plan = _plan(self.strategy, graph, self.hardware)
+        for place, node in enumerate(graph.nodes):
+            guard, why = _why_left(plan, place, node)
+            if why:
+                yield Refusal(guard, why, f"layout {order.name}", node.label)
+
+
+def _why_left(plan: LayoutPlan, place: int, node: Node) -> tuple[str, str]:
+    """Why a kernel is not in the machine's order, as a guard and in words; nothing where there is nothing to say."""
+    order, kind = plan.problem.order, role(node, plan.problem.order)
+    if (
+        kind is Role.BARRIER
+        and not is_settled(node)
+        and any(step.op in IMAGES and not step.domain for step in node.steps)
+    ):
+        reasons = [order.why_not(value) for value in (*data(node)[:1], *node.results[:1])]
+        return "no such order", next(filter(None, reasons), "")
+    if kind is not Role.ADAPTABLE or plan.labels[node.results[0].name] != FILE:
+        return "", ""
+    other = LayoutPlan(plan.name, plan.problem, plan.inside | {place})
+    extra = other.dram_bytes - plan.dram_bytes
+    return "bytes", f"in {order.name} its transforms would move {format_bytes(extra)} more" if extra else ""
