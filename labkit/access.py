@@ -108,11 +108,13 @@ _MOST_TILES = 10_000_000
 
 @dataclass(frozen=True)
 class Operand:
-    """A tensor of a problem: its name, its axes in memory order, and the NumPy name of its element type."""
+    """A tensor of a problem: its name, its axes in memory order, and the NumPy name of its element type. What its axes
+    select is one element, or a row of ``width`` of them that is never cut."""
 
     name: str
     axes: tuple[Axis, ...]
     dtype: str
+    width: int = 1
 
     @cached_property
     def loops(self) -> frozenset[str]:
@@ -121,7 +123,8 @@ class Operand:
 
     @property
     def itemsize(self) -> int:
-        return np.dtype(self.dtype).itemsize
+        """Bytes of what the axes select: an element or a row."""
+        return self.width * np.dtype(self.dtype).itemsize
 
     @property
     def shape(self) -> tuple[int, ...]:

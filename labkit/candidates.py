@@ -66,10 +66,11 @@ def make_table(problem: Problem, halo: Halo) -> Table:
     loaded: dict[str, dict[str | None, Grid]] = {}
     for x in problem.operands:
         grids = [_axis_grids(axis, sizes, windows.get(axis)) for axis in x.axes]
-        largest[x.name] = _product(grid.largest for grid in grids) * x.itemsize
-        loaded[x.name] = {None: _product(grid.loaded for grid in grids) * x.itemsize}
+        one = np.ones((1,) * len(problem.loops))  # an operand without axes is the same all over the grid
+        largest[x.name] = _product((grid.largest for grid in grids), one) * problem.held_itemsize(x)
+        loaded[x.name] = {None: _product((grid.loaded for grid in grids), one) * x.itemsize}
         for grid in grids:
-            others = _product((other.loaded for other in grids if other is not grid), x.itemsize)
+            others = _product((other.loaded for other in grids if other is not grid), one * x.itemsize)
             loaded[x.name] |= {loop: others * sliding for loop, sliding in grid.sliding.items()}
     return Table(sizes, trips, largest, loaded)
 
@@ -159,8 +160,8 @@ def _by_size(
     return np.add.reduceat(counts, starts).sum(axis=1), np.maximum.reduceat(counts, starts).max(axis=1)
 
 
-def _product(grids: Iterable[Grid], start: float = 1.0) -> Grid:
-    return reduce(np.multiply, grids, np.array(start))
+def _product(grids: Iterable[Grid], start: Grid) -> Grid:
+    return reduce(np.multiply, grids, start)
 
 
 def _sizes(extent: int) -> list[int]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.candidates import Grid, Table, make_table, window_loops
-from labkit.loops import Halo, LoopNest
+from labkit.loops import LoopNest
 from labkit.problems import Problem
 from labkit.weigh import dram_bytes, working_set_bytes
 
@@ -37,7 +37,7 @@ def cuts_of(unit: LoopNest) -> list[Cut]:
     whole = make_table(unit.problem, unit.halo)
     counted = unit.problem.reductions if unit.c_policy == "spill" else ()  # each cut of these moves the output again
     by_group: dict[frozenset[str], list[LoopNest]] = {}
-    for order, group in _orders(unit.problem, unit.halo):
+    for order, group in _orders(unit):
         innermost = group.difference(counted)
         by_group.setdefault(innermost, []).append(replace(unit, order=order))
     return [
@@ -46,29 +46,36 @@ def cuts_of(unit: LoopNest) -> list[Cut]:
     ]
 
 
-def _orders(problem: Problem, halo: Halo) -> Iterator[tuple[tuple[str, ...], frozenset[str]]]:
-    """Loop orders, each with the loops of its innermost group."""
+def _orders(unit: LoopNest) -> Iterator[tuple[tuple[str, ...], frozenset[str]]]:
+    """Loop orders, each with the loops of its innermost group.
+
+    Where no output tile may leave unfinished, a cut reduction must stand inside every cut loop of the output; a loop
+    that is not cut is no matter wherever it stands, so orders with all reductions innermost are enough. Then any group
+    may be the innermost that is cut, and a window of each may slide.
+    """
+    problem, complete = unit.problem, unit.c_policy == "complete"
     everywhere = frozenset(x.name for x in problem.operands)
     groups: dict[frozenset[str], list[str]] = {}
     for loop, extent in problem.loops.items():
         users = frozenset(x.name for x in problem.operands if loop in x.loops)
         groups.setdefault(users if extent > 1 else everywhere, []).append(loop)  # a loop of one step moves nothing
     fixed = groups.pop(everywhere, [])
-    windows = window_loops(problem)
+    windows = frozenset(loop for loop in window_loops(problem) if problem.loops[loop] > 1)
     for arrangement in permutations(groups.values()):
+        reducing = [group[0] in problem.reductions for group in arrangement]
+        if complete and reducing != sorted(reducing):
+            continue
         last_window = max((i for i, group in enumerate(arrangement) if windows.intersection(group)), default=-1)
-        choices = [
-            _each_innermost(group, windows) if halo == "slide" and i == last_window else [group]
-            for i, group in enumerate(arrangement)
-        ]
+        slides = [unit.halo == "slide" and (complete or i == last_window) for i in range(-1, len(arrangement))]
+        each = zip((fixed, *arrangement), slides, strict=True)
+        choices = [_each_innermost(group, windows) if slide else [group] for group, slide in each]
         for chosen in product(*choices):
-            innermost = frozenset(arrangement[-1] if arrangement else ())
-            yield (*fixed, *(loop for group in chosen for loop in group)), innermost
+            yield tuple(loop for group in chosen for loop in group), frozenset(arrangement[-1] if arrangement else ())
 
 
 def _each_innermost(group: list[str], windows: frozenset[str]) -> list[list[str]]:
-    """The group with each of its window loops innermost in turn."""
-    return [[*(other for other in group if other != loop), loop] for loop in group if loop in windows]
+    """The group with each of its window loops innermost in turn; as it is when it has none."""
+    return [[*(other for other in group if other != loop), loop] for loop in group if loop in windows] or [group]
 
 
 def _cut_least_or_most(table: Table, problem: Problem, loops: frozenset[str]) -> Table:

@@ -21,7 +21,7 @@ from labkit.errors import LabError
 from labkit.memory.ledger import Traffic
 from labkit.problems import Problem
 
-CPolicy = Literal["store", "load_store", "spill"]
+CPolicy = Literal["store", "load_store", "spill", "complete"]
 Buffers = Literal["single", "double", "double_all"]
 Halo = Literal["reload", "slide"]
 
@@ -31,7 +31,8 @@ class LoopNest:
     """A problem with each loop cut into tiles, and the loops over tiles put in an order, outermost first.
 
     ``c_policy``: ``store`` starts the output at zero, ``load_store`` adds to what is in DRAM, ``spill`` also does, and
-    keeps no accumulator on chip. ``buffers``: ``double`` holds two tiles of each input, ``double_all`` of the output
+    keeps no accumulator on chip; ``complete`` also starts at zero, and no tile may leave before it is finished, which
+    a problem with a tail asks for. ``buffers``: ``double`` holds two tiles of each input, ``double_all`` of the output
     too. ``halo``: ``slide`` keeps the overlap when a window moves on by one tile, ``reload`` loads all of it again.
 
     >>> from labkit.problems import matmul
@@ -60,6 +61,8 @@ class LoopNest:
         for what, value, kind in chosen:
             if value not in get_args(kind):
                 raise LabError(f"{what} {value!r}: choose one of {', '.join(get_args(kind))}")
+        if self.problem.tail and self.c_policy != "complete":
+            raise LabError(f"C policy {self.c_policy}: what follows on the output needs whole sums; choose complete")
 
     @staticmethod
     def of(problem: Problem) -> LoopNest:
@@ -108,7 +111,7 @@ class LoopNest:
 
     def tile_bytes(self, operand: Operand) -> int:
         """Bytes of the largest tile of an operand."""
-        return prod(self._largest(axis) for axis in operand.axes) * operand.itemsize
+        return prod(self._largest(axis) for axis in operand.axes) * self.problem.held_itemsize(operand)
 
     @property
     def traffic(self) -> Traffic:
@@ -118,7 +121,7 @@ class LoopNest:
     @cached_property
     def by_operand(self) -> dict[str, Traffic]:
         """The traffic of each operand, in closed form: nothing runs."""
-        found = {operand.name: self.input_traffic(operand) for operand in self.problem.inputs}
+        found = {operand.name: self.input_traffic(operand) for operand in self.problem.loaded}
         return {**found, self.problem.output.name: self._output_traffic()}
 
     def input_traffic(self, operand: Operand) -> Traffic:
@@ -130,11 +133,21 @@ class LoopNest:
         return Traffic(passes * positions * operand.itemsize, 0, passes * tiles, 0)
 
     def _output_traffic(self) -> Traffic:
-        output = self.problem.output
+        output, tail = self.problem.output, self.problem.tail
         passes = self.passes(output)
-        reads = passes - 1 if self.c_policy == "store" else passes
+        reads = passes - 1 if self.starts_at_zero else passes
         tiles = prod(self.trips[loop] for loop in output.loops)
+        if self.c_policy == "complete" and passes > 1:
+            raise LabError(f"order {','.join(self.order)}: an output tile leaves unfinished and comes {passes} times")
+        if tail:
+            read, written = (prod(output.shape) * sum(sizes) for sizes in (tail.reads, tail.writes))
+            return Traffic(read, written, tiles * len(tail.reads), tiles * len(tail.writes))
         return Traffic(reads * output.nbytes, passes * output.nbytes, reads * tiles, passes * tiles)
+
+    @property
+    def starts_at_zero(self) -> bool:
+        """Whether an output tile is not read when it comes for the first time."""
+        return self.c_policy in ("store", "complete")
 
     def innermost_moving(self, operand: Operand) -> str | None:
         """The innermost loop over tiles that changes which tile of an operand is needed."""
@@ -188,7 +201,7 @@ class LoopNest:
         held = output in moved and self.c_policy != "spill"
         if held:
             again = "zero or load" if self.passes(output) > 1 else "zero"  # zero the first time, load what came before
-            lines.append(f"{indent}{again if self.c_policy == 'store' else 'load'} {self._describe(output)}")
+            lines.append(f"{indent}{again if self.starts_at_zero else 'load'} {self._describe(output)}")
         while order and self.trips[order[0]] == 1:
             order = order[1:]
         if order:

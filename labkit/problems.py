@@ -15,6 +15,7 @@ from typing import Any
 from labkit.access import Axis, Operand
 from labkit.axes import parse_order
 from labkit.errors import LabError
+from labkit.tail import Tail
 
 LARGEST = 2**63 - 1  # an extent of an array is a signed 64-bit number, in NumPy and in ONNX
 
@@ -25,17 +26,33 @@ ACCUMULATORS = {"float64": "float64", "float32": "float32", "float16": "float32"
 @dataclass(frozen=True)
 class Problem:
     """Loops with their extents, in the order of the obvious program; input operands; one output that products of
-    input elements are added up into. A copy has one input, adds nothing up, and computes nothing."""
+    input elements are added up into. A copy has one input, adds nothing up, and computes nothing. ``tail`` is what
+    follows on each finished tile; when there are no inputs it is all there is."""
 
     name: str
     loops: Mapping[str, int] = field(hash=False)
     inputs: tuple[Operand, ...]
     output: Operand
     is_copy: bool = field(default=False, kw_only=True)
+    tail: Tail | None = field(default=None, kw_only=True)
+
+    @cached_property
+    def loaded(self) -> tuple[Operand, ...]:
+        """The operands of which a tile comes when another than the resident one is needed."""
+        return (*self.inputs, *self.tail.vectors) if self.tail else self.inputs
+
+    @cached_property
+    def operands(self) -> tuple[Operand, ...]:
+        return (*self.loaded, self.output)
+
+    def held_itemsize(self, operand: Operand) -> int:
+        """Bytes on chip for each element of a tile; the output's include what its tail holds beside it."""
+        return self.tail.held if self.tail and operand is self.output else operand.itemsize
 
     @property
-    def operands(self) -> tuple[Operand, ...]:
-        return (*self.inputs, self.output)
+    def finished_bytes(self) -> int:
+        """Bytes that move for the whole output once it is finished: it is written, and what its tail moves."""
+        return prod(self.output.shape) * (self.tail.moved if self.tail else self.output.itemsize)
 
     @property
     def reductions(self) -> tuple[str, ...]:
@@ -44,14 +61,15 @@ class Problem:
 
     @property
     def flops(self) -> int:
-        """A multiplication and an addition for each point of the loops; those on padding are counted too."""
-        return 0 if self.is_copy else 2 * prod(self.loops.values())
+        """An operation for each input at each point of the loops: a multiplication and an addition of two, an addition
+        of one; those on padding are counted too, those of the tail are not."""
+        return 0 if self.is_copy else len(self.inputs) * prod(self.loops.values())
 
     @cached_property
     def compulsory_bytes(self) -> int:
         """What any schedule moves even with unlimited SRAM: each used input element read once, the output written."""
         whole = {loop: range(extent) for loop, extent in self.loops.items()}
-        return sum(operand.tile_bytes(whole) for operand in self.operands)
+        return sum(operand.tile_bytes(whole) for operand in self.loaded) + self.finished_bytes
 
 
 def matmul(m: int, n: int, k: int, dtype: str = "float32") -> Problem:
@@ -145,6 +163,17 @@ def conv(shape: ConvShape, layout: str = "NCHW", dtype: str = "float32") -> Prob
     return Problem(f"conv {shape.filters}×{shape.c}×{r}×{s} on {shape.h}×{shape.w}", loops, (x, w), y)
 
 
+def pool(shape: ConvShape, dtype: str = "float32", accumulator: str = "") -> Problem:
+    """Windows X → Y, channel by channel, over loops n, c, p, q (output row and column), r, s (row and column of the
+    window). Of the shape, the filters and groups do not matter; the accumulator is that of ``dtype`` unless given."""
+    (p, q), (r, s) = shape.output_size, shape.kernel
+    loops = {"n": shape.n, "c": shape.c, "p": p, "q": q, "r": r, "s": s}
+    plain = _plain_axes(loops)
+    x = Operand("X", (plain["n"], plain["c"], *_windows(shape)), dtype)
+    y = Operand("Y", tuple(plain[loop] for loop in "ncpq"), accumulator or accumulator_of(dtype))
+    return Problem(f"pool {r}×{s} on {shape.c}×{shape.h}×{shape.w}", loops, (x,), y)
+
+
 def im2col(shape: ConvShape, layout: str = "NCHW", dtype: str = "float32") -> Problem:
     """The copy of an image X into a matrix that turns its convolution into a product: rows g, c, r, s, columns n, p, q.
 
@@ -216,9 +245,15 @@ def _in_blocks(loop: str, extent: int, layout: str, what: str) -> dict[str, int]
 
 def _image(shape: ConvShape, layout: str, plain: Mapping[str, Axis], dtype: str) -> Operand:
     """The input of a convolution: its rows and columns are windows."""
+    rows, columns = _windows(shape)
+    return Operand("X", tuple({**plain, "h": rows, "w": columns}[loop] for loop in memory_loops(layout, "c")), dtype)
+
+
+def _windows(shape: ConvShape) -> tuple[Axis, Axis]:
+    """Rows and columns of an image, by output position and place in the window."""
     rows = Axis((("p", shape.strides[0]), ("r", shape.dilations[0])), shape.h, -shape.pads[0])
     columns = Axis((("q", shape.strides[1]), ("s", shape.dilations[1])), shape.w, -shape.pads[1])
-    return Operand("X", tuple({**plain, "h": rows, "w": columns}[loop] for loop in memory_loops(layout, "c")), dtype)
+    return rows, columns
 
 
 def _plain_axes(loops: Mapping[str, int]) -> dict[str, Axis]:

@@ -93,11 +93,14 @@ def bounds(problem: Problem, sram_bytes: int) -> Bounds:
     >>> bounds(matmul(1024, 1024, 1024), 512 * 1024)
     Bounds(compulsory_bytes=12582912, irony_toledo_tiskin_bytes=3670016, smith_bytes=22677990)
     """
-    sizes = [operand.itemsize for operand in problem.operands]
+    operands = (*problem.inputs, problem.output)
+    sizes = [operand.itemsize for operand in operands]
+    if problem.tail:  # sums may be narrower in DRAM than on chip
+        sizes[-1] = min(sizes[-1], problem.tail.writes[-1])
     if sram_bytes < sum(sizes):
         raise LabError(
             f"SRAM of {format_bytes(sram_bytes)}: one element of each of "
-            f"{', '.join(operand.name for operand in problem.operands)} must fit, {sum(sizes)} bytes"
+            f"{', '.join(operand.name for operand in operands)} must fit, {sum(sizes)} bytes"
         )
     if not _has_products(problem):
         return Bounds(problem.compulsory_bytes, 0, 0)
@@ -179,7 +182,8 @@ _MOST_TAPS = 1_000_000
 def _has_products(problem: Problem) -> bool:
     taps = {loop for axis in _windows(problem) for loop in axis.loops[1:]}
     plain = [loop for loop in problem.loops if loop not in taps]
-    return len(problem.inputs) == 2 and all(sum(loop in x.loops for x in problem.operands) > 1 for loop in plain)
+    operands = (*problem.inputs, problem.output)
+    return len(problem.inputs) == 2 and all(sum(loop in x.loops for x in operands) > 1 for loop in plain)
 
 
 def _check_positive(what: str, value: object) -> None:

@@ -21,11 +21,11 @@ def runs_by_operand(nest: LoopNest) -> dict[str, int]:
     >>> runs_by_operand(LoopNest.of(matmul(8, 8, 8)).split("m", 4).split("n", 4).split("k", 8))
     {'A': 2, 'B': 32, 'C': 16}
     """
-    found = {}
+    found, tail = {}, nest.problem.tail
     for operand in nest.problem.operands:
         passes = nest.passes(operand)
         if operand is nest.problem.output:
-            passes += passes - (nest.c_policy == "store")
+            passes = len(tail.reads) + len(tail.writes) if tail else 2 * passes - nest.starts_at_zero
         found[operand.name] = passes * _runs_of_a_pass(nest, operand)
     return found
 
@@ -34,15 +34,17 @@ def by_phase(nest: LoopNest) -> dict[Phase, Traffic]:
     """The traffic of a nest by phase (see Access); phases without traffic are left out."""
     output = nest.problem.output
     once, again, partial = Traffic(), Traffic(), Traffic()
-    for operand in nest.problem.inputs:
+    for operand in nest.problem.loaded:
         total, passes = nest.by_operand[operand.name], nest.passes(operand)
         first = Traffic(total.read_bytes // passes, 0, total.reads // passes, 0)
         once, again = once + first, again + (total - first)
-    tiles, passes = prod(nest.trips[loop] for loop in output.loops), nest.passes(output)
-    first_reads = int(nest.c_policy != "store")
-    once += Traffic(first_reads * output.nbytes, output.nbytes, first_reads * tiles, tiles)
-    more = passes - 1
-    partial += Traffic(more * output.nbytes, more * output.nbytes, more * tiles, more * tiles)
+    if nest.problem.tail:
+        once += nest.by_operand[output.name]
+    else:
+        tiles, passes = prod(nest.trips[loop] for loop in output.loops), nest.passes(output)
+        first_reads, more = int(not nest.starts_at_zero), passes - 1
+        once += Traffic(first_reads * output.nbytes, output.nbytes, first_reads * tiles, tiles)
+        partial += Traffic(more * output.nbytes, more * output.nbytes, more * tiles, more * tiles)
     phases: dict[Phase, Traffic] = {"once": once, "again": again, "partial": partial}
     return {phase: traffic for phase, traffic in phases.items() if traffic.transfers}
 

@@ -30,7 +30,7 @@ class Multiply:
         letters = dict(zip(problem.loops, string.ascii_letters, strict=False))
         specs = [
             "".join(letters[axis.loops[0]] for axis in x.axes if axis.loops[0] not in self._taps)
-            for x in problem.operands
+            for x in (*problem.inputs, problem.output)
         ]
         self._spec = f"{','.join(specs[:-1])}->{specs[-1]}"
         m, n, k = (string.ascii_letters[i] for i in range(3))

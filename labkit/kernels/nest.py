@@ -72,8 +72,8 @@ def check_fusible(nest: LoopNest, ops: Sequence[ElementwiseOp]) -> None:
     if not ops:
         return
     what = f"cannot fuse {', '.join(op.name for op in ops)} into {nest.problem.name}"
-    if nest.c_policy != "store":
-        raise LabError(f"{what}: C policy {nest.c_policy} keeps sums in DRAM; fusion needs store")
+    if not nest.starts_at_zero:
+        raise LabError(f"{what}: C policy {nest.c_policy} keeps sums in DRAM; fusion needs store or complete")
     if (passes := nest.passes(nest.problem.output)) > 1:
         outer = [loop for loop in nest.order if loop in nest.problem.reductions and nest.trips[loop] > 1]
         raise LabError(
@@ -88,9 +88,11 @@ def _check(operand: Operand, array: Array) -> None:
 
 
 def _check_output(nest: LoopNest, output: Array | None) -> None:
-    if nest.problem.is_copy and nest.c_policy != "store":
+    if nest.problem.is_copy and not nest.starts_at_zero:
         raise LabError(f"{nest.problem.name} adds nothing up: its C policy is store, not {nest.c_policy}")
     if output is not None:
         _check(nest.problem.output, output)
-        if nest.c_policy == "store":
-            raise LabError("C policy store starts the output at zero: leave it out, or choose load_store or spill")
+        if nest.starts_at_zero:
+            raise LabError(
+                f"C policy {nest.c_policy} starts the output at zero: leave it out, or choose load_store or spill"
+            )

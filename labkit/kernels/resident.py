@@ -74,7 +74,7 @@ class OutputTile:
 
     def __init__(self, nest: LoopNest, array: Array, pad: Scratchpad, stored_as: str) -> None:
         self._operand, self._array, self._pad, self._stored_as = nest.problem.output, array, pad, stored_as
-        self._slots, self._starts_at_zero = nest.slots(self._operand), nest.c_policy == "store"
+        self._slots, self._starts_at_zero = nest.slots(self._operand), nest.starts_at_zero
         self._ends = {loop: nest.problem.loops[loop] for loop in nest.problem.reductions}
         self._seen: set[tuple[int, ...]] = set()
         self._finished = False

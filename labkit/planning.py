@@ -1,0 +1,124 @@
+"""The plan of a kernel: the tile and loop order that move the fewest bytes in the SRAM there is (spec §3, §4.5).
+
+Plans are remembered by problem, which is shapes and no names: layers that are alike, and the same layer for the same
+machine, are planned once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
+
+from labkit.graph import Node, Value
+from labkit.loops import Buffers, LoopNest
+from labkit.lowering import Kernel, lower
+from labkit.memory.ledger import Traffic
+from labkit.problems import Problem
+from labkit.search import best_tile
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a kernel runs. ``nest`` is None for a stream and for a kernel that has all of its tensors on chip at once.
+
+    ``working_set_bytes`` is the SRAM that it takes, ``needed_bytes`` the least with which it moves this little. When
+    not ``fits``, the SRAM is too small for any tile; nest and figures are those of the smallest.
+    """
+
+    nest: LoopNest | None
+    traffic: Traffic
+    working_set_bytes: int
+    needed_bytes: int
+    fits: bool = True
+
+    @property
+    def dram_bytes(self) -> int:
+        """Bytes read and written, all re-loads included."""
+        return self.traffic.nbytes
+
+    @property
+    def transactions(self) -> int:
+        """Transfers between DRAM and chip: one for each tile that moves."""
+        return self.traffic.transfers
+
+
+def plan_kernel(
+    nodes: tuple[Node, ...],
+    inputs: tuple[Value, ...],
+    outputs: tuple[Value, ...],
+    sram_bytes: int,
+    buffers: Buffers = "single",
+    opset: int = 17,
+) -> Plan:
+    """The plan of these operators as one kernel; look at ``fits`` before you use it.
+
+    ``inputs`` are the distinct values that they read from outside, weights too, ``outputs`` those that leave. Raises
+    LabError for operators that are no kernel (see ``lower``).
+    """
+    return plan(lower(nodes, inputs, outputs, opset), sram_bytes, buffers)
+
+
+def plan(kernel: Kernel, sram_bytes: int, buffers: Buffers = "single") -> Plan:
+    """The plan that moves the fewest bytes; of two that move as many, the one with the smaller working set."""
+    if kernel.problem is None:
+        return _stream(kernel, sram_bytes)
+    best = _plan(kernel.problem, sram_bytes, buffers)
+    if kernel.repeats:
+        whole = _whole(kernel, kernel.problem)
+        if whole.working_set_bytes <= sram_bytes and (not best.fits or whole.dram_bytes < best.dram_bytes):
+            return whole
+    return best
+
+
+@lru_cache(maxsize=16384)
+def _plan(problem: Problem, sram_bytes: int, buffers: Buffers) -> Plan:
+    unit = _smallest(problem, buffers)
+    if unit.working_set_bytes > sram_bytes:
+        return Plan(unit, unit.traffic, unit.working_set_bytes, unit.working_set_bytes, fits=False)
+    best = best_tile(problem, sram_bytes, c_policy=unit.c_policy, buffers=buffers, halo=unit.halo).nest
+    grown = _grow(best, sram_bytes)
+    return Plan(grown, grown.traffic, grown.working_set_bytes, best.working_set_bytes)
+
+
+def _smallest(problem: Problem, buffers: Buffers) -> LoopNest:
+    order = (*(x for x in problem.loops if x not in problem.reductions), *problem.reductions)
+    return LoopNest(problem, (1,) * len(order), order, "complete" if problem.tail else "store", buffers, "slide")
+
+
+def _grow(nest: LoopNest, sram_bytes: int) -> LoopNest:
+    """The same bytes in fewer transfers: plain loops cut less finely, the innermost first, while there is room.
+
+    A larger tile of a plain loop never moves more bytes (see search.py).
+    """
+    windows = {loop for x in nest.problem.inputs for axis in x.axes if not axis.is_plain for loop in axis.loops}
+    for loop in (loop for loop in reversed(nest.order) if loop not in windows):
+        low, high = nest.tiles[loop], nest.problem.loops[loop]
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = nest.split(loop, middle).working_set_bytes <= sram_bytes
+            low, high = (middle, high) if fits else (low, middle - 1)
+        nest = nest.split(loop, low)
+    return nest
+
+
+def _stream(kernel: Kernel, sram_bytes: int) -> Plan:
+    """Each tensor once, element by element."""
+    elements = sum(_element(value) for value in (*kernel.inputs, *kernel.outputs))
+    return Plan(None, _once(kernel), elements, elements, elements <= sram_bytes)
+
+
+def _whole(kernel: Kernel, problem: Problem) -> Plan:
+    """Every tensor that is read on chip at once, each once, and the output beside them."""
+    held = sum(value.type.nbytes for value in kernel.inputs if value.type)
+    held += prod(problem.output.shape) * problem.held_itemsize(problem.output)
+    return Plan(None, _once(kernel), held, held)
+
+
+def _once(kernel: Kernel) -> Traffic:
+    read, written = ([v.type.nbytes for v in some if v.type] for some in (kernel.inputs, kernel.outputs))
+    return Traffic(sum(read), sum(written), sum(map(bool, read)), sum(map(bool, written)))
+
+
+def _element(value: Value) -> int:
+    return value.type.nbytes // max(value.type.size, 1) if value.type else 0
