@@ -10,7 +10,7 @@ from __future__ import annotations
 import html
 import io
 from base64 import b64encode
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 import ipywidgets
@@ -21,8 +21,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 from traitlets import HasTraits
 
-from labkit.errors import LabError
+from labkit.explore import screen
 from labkit.explore.turns import in_turn
+from labkit.explore.view import View, explain
 
 DPI = 100
 
@@ -56,7 +57,7 @@ class Animation(Generic[State, Parts]):
         size_inches: tuple[float, float],
     ) -> None:
         self._draw, self._move = draw, move
-        self._figure = Figure(figsize=size_inches, dpi=DPI)
+        self._figure = Figure(figsize=size_inches, dpi=DPI * screen.scale())
         self._canvas = FigureCanvasAgg(self._figure)
         self._drawn: tuple[Hashable, Parts, list[Artist], Any] | None = None
 
@@ -83,11 +84,11 @@ class Animation(Generic[State, Parts]):
         return parts, sorted(moving, key=lambda artist: artist.get_zorder()), background
 
 
-class LiveFigure(ipywidgets.VBox, Generic[State, Parts]):  # type: ignore[misc]
-    """Controls, a picture, and the state in text. ``read`` gives the state; a change of what it ``follows`` shows it.
+class LiveFigure(View, Generic[State, Parts]):
+    """Controls, a picture, and the state in text. ``read`` gives the state; what it ``follows`` shows it anew.
 
-    ``follows`` are pairs of an object and one of its traits: (slider, "value"), (panel state, "hardware"). An
-    exception in ``read``, ``draw`` or ``move`` becomes a sentence in the view; the picture then stays as it was.
+    ``more`` stands below. An exception in ``read``, ``draw`` or ``move`` becomes a sentence in the view; the picture
+    then stays as it was.
     """
 
     def __init__(
@@ -96,23 +97,21 @@ class LiveFigure(ipywidgets.VBox, Generic[State, Parts]):  # type: ignore[misc]
         draw: Callable[[Figure, State], Parts],
         move: Callable[[Parts, State], None],
         size_inches: tuple[float, float] = (9.6, 5.0),
-        controls: Sequence[ipywidgets.Widget] = (),
+        controls: Mapping[str, Any] | None = None,
         follows: Iterable[tuple[HasTraits, str]] = (),
+        more: Sequence[ipywidgets.Widget] = (),
     ) -> None:
         self._read, self._draw, self._move, self._size_inches = read, draw, move, size_inches
         self._animation: Animation[State, Parts] | None = None
         self._state: State | None = None  # the last one that could be read
         self._painted: State | None = None
-        self.text = ""
-        width, height = (round(inches * DPI) for inches in size_inches)
         fluid = ipywidgets.Layout(max_width="100%", object_fit="contain")
-        self._image = ipywidgets.Image(format="png", width=width, height=height, layout=fluid)
+        self._image = ipywidgets.Image(format="png", layout=fluid)
         self._status = ipywidgets.HTML()
-        super().__init__([*controls, self._image, self._status], _view_count=0)
+        super().__init__(controls or {}, [self._image, self._status, *more], follows, _view_count=0)
         self.observe(self._looked_at, "_view_count")
-        self._follows = list(follows)
-        for source, trait in self._follows:
-            source.observe(self.refresh, trait)
+        screen.SCREEN.observe(self._resize, "large")
+        self._fit()
         self.refresh()
 
     @property
@@ -134,12 +133,14 @@ class LiveFigure(ipywidgets.VBox, Generic[State, Parts]):  # type: ignore[misc]
             self._paint()
 
     @in_turn
-    def close(self) -> None:
-        """End the view: it follows nothing any more."""
-        while self._follows:
-            source, trait = self._follows.pop()
-            source.unobserve(self.refresh, trait)
-        super().close()
+    def _resize(self, _change: object) -> None:
+        self._animation = self._painted = None  # the picture of this state has another size now
+        self._fit()
+        self._looked_at(None)
+
+    def _fit(self) -> None:
+        width, height = (str(round(inches * DPI * screen.scale())) for inches in self._size_inches)
+        self._image.width, self._image.height = width, height
 
     def _paint(self) -> None:
         state = self._state
@@ -170,8 +171,7 @@ class LiveFigure(ipywidgets.VBox, Generic[State, Parts]):  # type: ignore[misc]
 
     def _fail(self, error: Exception) -> None:
         self._state = self._painted
-        reason = str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
-        self._say(f"Cannot show this: {reason}")
+        self._say(explain(error))
 
     def _say(self, text: str) -> None:
         self.text = text
@@ -179,11 +179,8 @@ class LiveFigure(ipywidgets.VBox, Generic[State, Parts]):  # type: ignore[misc]
             f'<div role="status" style="white-space:pre-line;line-height:1.4">{html.escape(text)}</div>'
         )
 
-    def __repr__(self) -> str:
-        return self.text
-
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         """The live view, with its picture and its text for saved notebooks, nbval and readers without a browser."""
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
         picture = b64encode(self.png).decode("ascii")
-        return {**bundle, "text/plain": self.text, **({"image/png": picture} if picture else {})}
+        bundle = super()._repr_mimebundle_(**kwargs)
+        return {**bundle, **({"image/png": picture} if picture else {})}

@@ -5,15 +5,19 @@ from __future__ import annotations
 import html
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import ipywidgets
 import traitlets
 
 from labkit.errors import LabError
+from labkit.explore import screen
 from labkit.explore.turns import in_turn
+from labkit.explore.view import View, choice, explain, field, wrapping
 from labkit.hardware import Hardware
-from labkit.units import KIB, format_bytes, format_count, format_rate
+from labkit.problems import ACCUMULATORS
+from labkit.units import KIB, format_bytes, format_count, format_rate, format_seconds
 
 CUSTOM = "custom"
 
@@ -41,11 +45,17 @@ _SLIDERS = {
     "sram_kib": _Slider("SRAM", "sram_bytes", KIB, _QUARTERS, format_bytes),
     "bandwidth_gb_s": _Slider("DRAM", "dram_bytes_per_s", 1e9, _decades(8, 13), lambda rate: format_rate(rate, "B/s")),
     "peak_gflop_s": _Slider("peak FLOP/s", "peak_flops_per_s", 1e9, _decades(9, 15), format_count),
+    "line_bytes": _Slider("line", "line_bytes", 1, tuple(2**power for power in range(4, 10)), format_bytes),
+    "vector_bytes": _Slider("vector", "vector_bytes", 1, tuple(2**power for power in range(2, 10)), format_bytes),
+    "launch_us": _Slider("launch", "launch_s", 1e-6, (0.0, *_decades(-7, -3)), format_seconds),
 }
+_WHOLE = ("sram_bytes", "line_bytes", "vector_bytes")
 
 
 class HardwareState(traitlets.HasTraits):
-    """The machine of a notebook. Views observe ``hardware``; it changes as a whole, never in part.
+    """The machine of a notebook, and the type of the elements on it. Views observe ``hardware`` and ``dtype``.
+
+    The machine changes as a whole, never in part. ``dtype`` is no part of it: its peak is a figure for one format.
 
     >>> state = HardwareState()
     >>> state.observe(lambda change: print(change.new.name), "hardware")
@@ -54,14 +64,15 @@ class HardwareState(traitlets.HasTraits):
     """
 
     hardware = traitlets.Instance(Hardware)
+    dtype = traitlets.Enum(list(ACCUMULATORS), "float32")
 
     @traitlets.default("hardware")
     def _edge_npu(self) -> Hardware:
         return Hardware.preset("edge-npu")
 
 
-class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
-    """A choice of presets and a slider for SRAM, bandwidth and peak, all on logarithmic scales.
+class HardwarePanel(View):
+    """A choice of presets, a slider for each number of a machine, the type of the elements, and a file.
 
     A preset moves every slider; a slider makes a new Hardware with one field replaced and the rest kept exactly.
     ``set(preset="dsp")`` or ``set(sram_kib=64)`` does from code what a hand would. A slider has stops, not a
@@ -71,31 +82,19 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
     def __init__(self, state: HardwareState) -> None:
         self.state = state
         self._following = False
-        layout, style = ipywidgets.Layout(width="268px"), {"description_width": "initial"}
-        self.controls: dict[str, Any] = {
-            "preset": ipywidgets.Dropdown(
-                options=[*Hardware.presets(), CUSTOM], description="machine", layout=layout, style=style
-            )
+        look: dict[str, Any] = {
+            "layout": ipywidgets.Layout(width="268px"),
+            "style": {"description_width": "initial"},
         }
+        controls: dict[str, Any] = {"preset": choice("machine", [*Hardware.presets(), CUSTOM], CUSTOM, "268px")}
         for name, slider in _SLIDERS.items():
-            self.controls[name] = ipywidgets.SelectionSlider(
-                options=_options(slider), description=slider.label, layout=layout, style=style
-            )
+            controls[name] = ipywidgets.SelectionSlider(options=_options(slider), description=slider.label, **look)
+        controls["dtype"] = choice("elements", ACCUMULATORS, state.dtype, "268px")
+        controls["large"] = screen.switch()
         self._status = ipywidgets.HTML()
-        row = ipywidgets.HBox(
-            list(self.controls.values()), layout=ipywidgets.Layout(flex_flow="row wrap", grid_gap="0 16px")
-        )
-        super().__init__([row, self._status])
-        self.controls["preset"].observe(self._choose, "value")
-        for name in _SLIDERS:
-            self.controls[name].observe(self._slide, "value")
-        state.observe(self._follow, "hardware")
+        self._file = field("file", "machine.toml")
+        super().__init__(controls, [self._status, self._file_row()], [(state, "hardware"), (state, "dtype")])
         self._follow()
-
-    @property
-    def text(self) -> str:
-        """The machine in one line."""
-        return self.state.hardware.summary()
 
     @in_turn
     def set(self, **values: Any) -> HardwarePanel:
@@ -104,7 +103,7 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
             if name == "preset":
                 self.state.hardware = Hardware.preset(value)
             elif name not in _SLIDERS:
-                raise LabError(f"no control {name!r}; there are: {', '.join(self.controls)}")
+                super().set(**{name: value})
             elif not isinstance(value, int | float):
                 raise LabError(f"{name} is {value!r}, it must be a number")
             else:
@@ -112,28 +111,48 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
         return self
 
     @in_turn
-    def _choose(self, change: Any) -> None:
-        if not self._following and change.new != CUSTOM:
-            self.state.hardware = Hardware.preset(change.new)
+    def save(self, path: str | Path) -> None:
+        """Write the machine to a TOML file that ``load``, ``Hardware.load`` and the command line read."""
+        if Path(path).suffix != ".toml":
+            raise LabError(f"{str(path)!r:.60}: a machine goes to a file whose name ends in .toml")
+        try:
+            Path(path).write_text(self.state.hardware.to_toml(), encoding="utf-8")
+        except OSError as error:
+            raise LabError(f"{path}: cannot be written ({error.strerror})") from None
 
     @in_turn
-    def _slide(self, change: Any) -> None:
-        if not self._following:
-            slider = next(_SLIDERS[name] for name in _SLIDERS if self.controls[name] is change.owner)
-            self._replace(slider, change.new)
+    def load(self, path: str | Path) -> HardwarePanel:
+        """Take the machine of a TOML file, the first one in it."""
+        self.state.hardware = Hardware.load(path)
+        return self
+
+    @in_turn
+    def refresh(self, change: Any = None) -> None:
+        """Make the machine that a control asks for, or follow the one that was set from elsewhere."""
+        if self._following or change is None:
+            return
+        name = next((name for name, control in self.controls.items() if control is change.owner), None)
+        if name == "preset" and change.new != CUSTOM:
+            self.state.hardware = Hardware.preset(change.new)
+        elif name == "dtype":
+            self.state.dtype = change.new
+        elif name in _SLIDERS:
+            self._replace(_SLIDERS[name], change.new)
+        else:
+            self._follow()
 
     def _replace(self, slider: _Slider, value: float) -> None:
-        changed: dict[str, Any] = {slider.field: round(value) if slider.field == "sram_bytes" else float(value)}
+        changed: dict[str, Any] = {slider.field: round(value) if slider.field in _WHOLE else float(value)}
         self.state.hardware = replace(self.state.hardware, name=CUSTOM, **changed)
 
-    @in_turn
-    def _follow(self, _change: object = None) -> None:
+    def _follow(self) -> None:
         """Move all controls to the machine, without taking their moves for a hand's."""
         hardware = self.state.hardware
         self._following = True
         try:
             known = hardware.name in Hardware.presets() and hardware == Hardware.preset(hardware.name)
             self.controls["preset"].value = hardware.name if known else CUSTOM
+            self.controls["dtype"].value = self.state.dtype
             for name, slider in _SLIDERS.items():
                 control, value = self.controls[name], getattr(hardware, slider.field)
                 if value not in {stop for _, stop in control.options}:
@@ -141,14 +160,33 @@ class HardwarePanel(ipywidgets.VBox):  # type: ignore[misc]
                 control.value = value
         finally:
             self._following = False
-        self._status.value = f'<div role="status">{html.escape(self.text)}</div>'
+        rest = f"vector {hardware.vector_bytes} B, launch {format_seconds(hardware.launch_s)}, {self.state.dtype}"
+        self._say(f"{hardware.summary()}, {rest}")
 
-    def __repr__(self) -> str:
-        return self.text
+    def _say(self, text: str) -> None:
+        self.text = text
+        self._status.value = f'<div role="status" style="line-height:1.4">{html.escape(text)}</div>'
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
-        return {**bundle, "text/plain": self.text}
+    def _file_row(self) -> Any:
+        """Save and load, with whatever goes wrong as a sentence."""
+
+        def button(label: str, tooltip: str, act: Callable[[str], object], done: str) -> Any:
+            @in_turn
+            def clicked(_button: object) -> None:
+                try:
+                    act(self._file.value)
+                    self._follow()
+                    self._say(f"{self._file.value}: {done}. {self.text}")
+                except Exception as error:  # an exception in a callback is invisible in a notebook
+                    self._say(explain(error))
+
+            made = ipywidgets.Button(description=label, tooltip=tooltip, layout=ipywidgets.Layout(width="70px"))
+            made.on_click(clicked)
+            return made
+
+        save = button("save", "write this machine to the file", self.save, "written")
+        load = button("load", "take the machine of the file", self.load, "read")
+        return ipywidgets.HBox([self._file, save, load], layout=wrapping())
 
 
 def _options(slider: _Slider, *more: float) -> list[tuple[str, float]]:

@@ -47,9 +47,13 @@ def switch() -> Any:
     return box
 
 
-def follow(view: Any) -> Any:
-    """The style that ``view`` must have among its children, to grow with the screen."""
-    style = ipywidgets.HTML(_STYLE, layout=ipywidgets.Layout(display="none"))
+def style() -> Any:
+    """What a view must have among its children, to grow with the screen."""
+    return ipywidgets.HTML(_STYLE, layout=ipywidgets.Layout(display="none"))
+
+
+def follow(view: Any) -> None:
+    """Let the words of a view grow with the screen."""
 
     @in_turn
     def resize(_change: object = None) -> None:
@@ -57,4 +61,3 @@ def follow(view: Any) -> Any:
 
     SCREEN.observe(resize, "large")
     resize()
-    return style

@@ -2,6 +2,10 @@
 const HUES = ["#56b4e9", "#e69f00", "#009e73", "#f0e442", "#cc79a7", "#0072b2", "#d55e00", "#999999"]; // Okabe-Ito
 const LABEL = 92; // room for "line 12" and its bytes
 const ROW = 32;
+const NAME = "labkit-strip";
+const KEY =
+  "One box is a line. A cell shows channel, then row,column; hatched with a black frame: read by this run. " +
+  "↵: the run goes on in the next line.";
 const GAP = 18; // a row of words where lines are left out
 
 function names(spec, offset) {
@@ -37,22 +41,6 @@ function leftOut(g, count, y) {
   g.fillText(`… ${count} more line${count > 1 ? "s" : ""}`, LABEL, y);
 }
 
-function hatch(g, x, y, w, h) {
-  g.save();
-  g.beginPath();
-  g.rect(x, y, w, h);
-  g.clip();
-  g.strokeStyle = "rgba(0, 0, 0, 0.28)";
-  g.lineWidth = 1;
-  g.beginPath();
-  for (let d = -h; d < w; d += 6) {
-    g.moveTo(x + d, y + h);
-    g.lineTo(x + d + h, y);
-  }
-  g.stroke();
-  g.restore();
-}
-
 function cell(g, spec, x, y, w, offset, read) {
   const at = names(spec, offset);
   const h = ROW - 6;
@@ -84,19 +72,11 @@ function cell(g, spec, x, y, w, offset, read) {
   });
 }
 
-function draw(canvas, spec, room) {
+function draw(canvas, spec, room, scale) {
   const { tops, total } = heights(spec);
   const w = Math.max(13, Math.min(36, Math.floor((room - LABEL - 26) / spec.width)));
   const width = LABEL + 26 + w * spec.width;
-  const ratio = window.devicePixelRatio || 1;
-  canvas.width = width * ratio;
-  canvas.height = total * ratio;
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${total}px`;
-  const g = canvas.getContext("2d");
-  g.scale(ratio, ratio);
-  g.fillStyle = "#fff";
-  g.fillRect(0, 0, width, total);
+  const g = paper(canvas, width, total, scale);
   const read = new Set(spec.touched.map((offset) => offset + spec.first));
   g.textBaseline = "middle";
   leftOut(g, spec.lines - spec.rows[spec.rows.length - 1] - 1, total - GAP / 2);
@@ -125,49 +105,3 @@ function draw(canvas, spec, room) {
     if (read.has(end - 1) && read.has(end)) g.fillText("↵", LABEL + w * spec.width + 8, y + 12);
   });
 }
-
-function tell(list, facts) {
-  while (list.children.length > facts.length) list.lastChild.remove();
-  facts.forEach((texts, i) => {
-    const row = list.children[i] || list.appendChild(document.createElement("div"));
-    texts.forEach((text, j) => {
-      const own = row.children[j] || row.appendChild(document.createElement(j ? "strong" : "span"));
-      if (own.textContent !== text) own.textContent = text; // a live region reads out what changed, not everything
-    });
-  });
-}
-
-function render({ model, el }) {
-  el.classList.add("labkit-strip");
-  const picture = el.appendChild(document.createElement("div"));
-  picture.className = "labkit-strip-picture";
-  const canvas = picture.appendChild(document.createElement("canvas"));
-  canvas.setAttribute("role", "img");
-  const key = picture.appendChild(document.createElement("p"));
-  key.textContent =
-    "One box is a line. A cell shows channel, then row,column; hatched with a black frame: read by this run. " +
-    "↵: the run goes on in the next line.";
-  const state = el.appendChild(document.createElement("div"));
-  state.className = "labkit-strip-state";
-  state.setAttribute("role", "status");
-  state.setAttribute("aria-live", "polite");
-
-  const update = () => {
-    const spec = model.get("spec");
-    picture.hidden = !!spec.error;
-    if (spec.error) return tell(state, [["Not drawn", spec.error]]);
-    tell(state, spec.facts);
-    canvas.setAttribute("aria-label", spec.sentence);
-    draw(canvas, spec, picture.clientWidth || 560);
-  };
-  model.on("change:spec", update);
-  const resized = new ResizeObserver(update);
-  resized.observe(el);
-  update();
-  return () => {
-    resized.disconnect();
-    model.off("change:spec", update);
-  };
-}
-
-export default { render };
