@@ -15,7 +15,7 @@ from labkit.graph import Graph, Node, Value
 from labkit.mincut import Edge, minimum_cut
 from labkit.passes.layout_kernels import Role, data, role
 from labkit.passes.layout_order import Order
-from labkit.passes.reshaping import RESHAPES
+from labkit.passes.reshaping import keeps_order
 
 Side: TypeAlias = Literal["file", "hardware"]
 Vertex: TypeAlias = Side | int  # a fixed side, or the position of a node that is free to be on either
@@ -61,11 +61,11 @@ class Problem:
         return tuple(self._ends(place, node) for place, node in enumerate(self.graph.nodes))
 
     def _ends(self, place: int, node: Node) -> Ends:
-        if node.op == "Transpose" and not node.domain:
+        if node.op == "Transpose" and not node.domain and not self.order.split:
             return self._transpose_ends(place, node)
-        if node.op in RESHAPES and not node.domain:
-            return (None if self._is_free(node, node.inputs[0]) else "file",
-                    place if self._is_free(node, node.output) else "file")  # fmt: skip
+        if keeps_order(node):
+            reads, writes = (self._is_free(node, value) for value in (node.inputs[0], node.output))
+            return None if reads else "file", place if writes else "file"
         kind = role(node, self.order)
         end = "file" if kind is Role.BARRIER else self.pins.get(kind, place)
         return end, end
@@ -73,7 +73,7 @@ class Problem:
     def _transpose_ends(self, place: int, node: Node) -> Ends:
         """A Transpose of the file that leads from the machine's order to the file's, or back, vanishes when the other
         side of it is in the machine's order. Any other can as well read and write either order."""
-        if self.order.split or self.order.why_not(node.inputs[0]):
+        if self.order.why_not(node.inputs[0]):
             return "file", "file"
         perm = tuple(node.attrs.get("perm") or (3, 2, 1, 0))
         if perm == self.order.back:

@@ -69,8 +69,8 @@ def _elementwise(view: Permuted, output: Value) -> Rewrite | None:
     constants: dict[str, Array] = {}
     for value in view.node.inputs:
         array = view.constant(value)
-        if value is None or (value.shape is not None and set(value.shape) <= {1} and len(value.shape) <= 4):
-            inputs.append(value)  # one element lies the same way in any order
+        if value is None or _lies_alike(value):
+            inputs.append(value)
         elif value.name in view.values and (value.shape == view.node.output.shape or not view.order.split):
             inputs.append(view.values[value.name])
         elif array is not None and array.ndim <= 4 and not view.order.split:
@@ -81,6 +81,11 @@ def _elementwise(view: Permuted, output: Value) -> Rewrite | None:
         else:
             return None
     return Rewrite((replace(view.node, inputs=tuple(inputs), outputs=(output,)),), constants)
+
+
+def _lies_alike(value: Value) -> bool:
+    """Whether a value is one element, or one for each image, which broadcasts alike in any order."""
+    return value.shape is not None and len(value.shape) <= 4 and set(value.shape[-3:]) <= {1}
 
 
 def _by_axis(view: Permuted, output: Value) -> Rewrite | None:

@@ -67,6 +67,8 @@ class Order:
             return "its shape is not known"
         if len(shape) != len(FILE):
             return f"{value.name!r} has {len(shape)} axes; {self.name} orders {len(FILE)}"
+        if shape[1:] == (1, 1, 1) and not self.split:
+            return f"{value.name!r} has one element for each image; it is the same in {self.name}"
         if not self.split:
             return ""
         if unknown := [str(dim) for dim in shape[1:] if not isinstance(dim, int) or dim == 0]:

@@ -74,7 +74,7 @@ class _Rewriter:
         assert node.inputs[0] is not None
         x = self._permuted(node.inputs[0]) if there else self._need_plain(node.inputs[0])
         y = self._new(node.output) if back else node.output
-        if node.op in RESHAPES:
+        if node.op in RESHAPES or self.order.split:
             self.nodes.append(Node("Reshape", (x, self._target(y.shape or ())), (y,), name=node.name))
         else:
             perm = self.order.back if there else tuple(range(4))
