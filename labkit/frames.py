@@ -48,7 +48,7 @@ class Frame:
 
     def loops_of(self, place: Place) -> tuple[str, ...]:
         """The loops that select an element of a tensor, in the order of its axes."""
-        along = (a for a, extent in zip(place.axes, place.extents, strict=True) if extent > 1)
+        along = (axis for axis, n in zip(place.axes, place.extents, strict=True) if n > 1 and axis >= 0)
         return tuple(loop for axis in along for loop in self.places[axis])
 
     def width(self, place: Place) -> int:

@@ -8,7 +8,8 @@ stream: each tensor that it reads comes once, each that it makes leaves once, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
@@ -18,43 +19,43 @@ from labkit.anchors import REDUCTIONS, Anchored, anchored
 from labkit.errors import LabError
 from labkit.frames import Extents, Frame, Place, Unfit, dims, element_bytes, merged, place
 from labkit.graph import Node, Value
+from labkit.lifetimes import SUM, Step, beside_factors, is_elementwise, most_held, steps
 from labkit.ops import row
 from labkit.problems import Problem
 from labkit.tail import Tail
 
-# Operators of which an output element takes the elements at its own place (or broadcast ones).
-_ELEMENTWISE = """
-    Abs Acos Acosh Add And Asin Asinh Atan Atanh BatchNormalization BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast
-    Ceil Celu Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish Identity IsInf
-    IsNaN LeakyRelu Less LessOrEqual Log Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round Selu
-    Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where Xor"""
 # Operators that only move elements: each goes from where it lies to where it belongs.
 _MOVING = """
     Concat DepthToSpace Dropout Expand Flatten Gather GatherElements GatherND Pad Reshape Slice SpaceToDepth Split
     Squeeze Tile Transpose Unsqueeze"""
-ELEMENTWISE, MOVING = (frozenset(names.split()) for names in (_ELEMENTWISE, _MOVING))
+MOVING = frozenset(_MOVING.split())
 
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """The operators of one launch. ``problem`` is None for a stream; ``is_assumed`` says that it is one only because
-    nothing better is known of its operators."""
+    """The operators of one launch, and what each tensor outside is to it.
+
+    ``factors`` are combined by the first operator: they are the inputs of ``problem``. On each finished tile the
+    operators then read ``vectors`` (broadcast, those of the problem's tail) and ``beside`` (of full size, the tail's
+    ``reads``). ``sizes`` are the bytes of each full-size tensor for one element of the output. ``arranged`` are
+    Transposes at the border, none of which runs: the kernel works on tensors that lie otherwise.
+
+    ``problem`` is None for a stream: each tensor comes or leaves once, element by element; ``is_assumed`` says that it
+    is one only because nothing better is known of its operators.
+    """
 
     nodes: tuple[Node, ...]
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
-    combined: int = 0  # how many of the inputs of the head are factors
     problem: Problem | None = None
     frame: Frame | None = None
     factors: tuple[Value, ...] = ()
     vectors: tuple[Value, ...] = ()
+    beside: tuple[Value, ...] = ()
     places: Mapping[str, Place] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    arranged: tuple[Node, ...] = ()
     is_assumed: bool = False
-
-    def reads(self, node: Node) -> tuple[Value, ...]:
-        """The tensors that an operator reads when a tile is finished: all of its inputs but the factors."""
-        first = self.combined if node is self.nodes[0] else 0
-        return tuple(value for value in node.inputs[first:] if value is not None)
 
     @cached_property
     def flops(self) -> int:
@@ -64,8 +65,14 @@ class Kernel:
     @cached_property
     def repeats(self) -> bool:
         """Whether a tensor is read in two roles, as in x + conv(x): as tiles of both, unless all of it is on chip."""
-        tail = {value.name for node in self.nodes for value in self.reads(node)}
-        return len({value.name for value in self.factors} - tail) < len(self.factors)
+        names = [value.name for value in (*self.factors, *self.vectors, *self.beside)]
+        return len({*names}) < len(names)
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """What its operators do on each finished tile; nothing where sums are stored as they are."""
+        outside = {value.name for value in self.inputs}
+        return tuple(steps(self.nodes, outside, self.sizes, len(self.factors))) if self.sizes else ()
 
 
 def lower(nodes: tuple[Node, ...], inputs: tuple[Value, ...], outputs: tuple[Value, ...], opset: int = 17) -> Kernel:
@@ -73,7 +80,7 @@ def lower(nodes: tuple[Node, ...], inputs: tuple[Value, ...], outputs: tuple[Val
 
     Raises LabError for several operators that are no kernel: two anchors, or shapes that do not go together.
     """
-    kernel = Kernel(nodes, inputs, outputs)
+    kernel = _as_it_lies(Kernel(nodes, inputs, outputs))
     forms = (_with_anchor, _pointwise)
     for form in forms:
         try:
@@ -81,28 +88,42 @@ def lower(nodes: tuple[Node, ...], inputs: tuple[Value, ...], outputs: tuple[Val
                 return found
         except Unfit:
             continue
-    known = [_is_elementwise(node) or (node.op in MOVING and not node.domain) for node in nodes]
+    known = [is_elementwise(node) or (node.op in MOVING and not node.domain) for node in nodes]
     if not all(known[1:]):
         raise LabError(f"no kernel: {', '.join(node.label for node in nodes)} do not share one space of elements")
     return replace(kernel, is_assumed=not known[0])
 
 
-def _is_elementwise(node: Node) -> bool:
-    plain = not node.domain and not node.attrs.get("training_mode")
-    return plain and node.op in ELEMENTWISE and len(node.results) == 1
+def _as_it_lies(kernel: Kernel) -> Kernel:
+    """The kernel without Transposes of what it alone reads and of what it makes: its tensors lie in that order."""
+    outside, leave = ({value.name for value in values} for values in (kernel.inputs, kernel.outputs))
+    readers = Counter(value.name for node in kernel.nodes for value in node.uses)
+    moves = [node for node in kernel.nodes if node.op == "Transpose" and not node.domain]
+    before = [
+        x for x in moves if x.uses[0].name in outside and readers[x.uses[0].name] == 1 and x.output.name not in leave
+    ]
+    after = [x for x in moves if x not in before and x.output.name in leave and readers[x.output.name] == 0
+             and x.uses[0].name not in outside | leave]  # fmt: skip
+    kept = tuple(node for node in kernel.nodes if node not in before and node not in after)
+    if not kept or len(kept) == len(kernel.nodes):
+        return kernel
+    reads = {node.uses[0].name: node.output for node in before}
+    makes = {node.output.name: node.uses[0] for node in after}
+    inputs = tuple(reads.get(value.name, value) for value in kernel.inputs)
+    outputs = tuple(makes.get(value.name, value) for value in kernel.outputs)
+    return Kernel(kept, inputs, outputs, arranged=(*before, *after))
 
 
 def _with_anchor(kernel: Kernel, opset: int) -> Kernel | None:
     head, *rest = kernel.nodes
-    if not all(map(_is_elementwise, rest)):
+    if head.outputs[0] is None or not all(map(is_elementwise, rest)):
         return None
-    extents = dims(head.outputs[0])
-    kernel = replace(kernel, combined=1 if head.op in REDUCTIONS or head.op.endswith("Pool") else 2)
-    places = _places(kernel, extents)
+    extents, factors = dims(head.outputs[0]), 1 if head.op in REDUCTIONS or head.op.endswith("Pool") else 2
+    places = _places(kernel, extents, factors)
     found = anchored(head, [_axes(places[name], extents) for name in _outside(kernel, places)])
     if found is None:
         return None
-    plain = len(kernel.nodes) == 1 and len(head.uses) == kernel.combined == 2
+    plain = len(kernel.nodes) == 1 and len(head.uses) == factors == 2
     if plain and found.problem.output.itemsize == element_bytes(head.output):
         return replace(kernel, problem=found.problem, frame=found.frame, factors=found.factors)
     return _with_tail(kernel, found, places)
@@ -114,14 +135,14 @@ def _pointwise(kernel: Kernel, opset: int) -> Kernel | None:
     extents = max((dims(value) for value in values), key=lambda own: (prod(own), len(own)))
     rows: set[int] = set()
     for node in kernel.nodes:
-        if _is_elementwise(node):
+        if is_elementwise(node):
             continue
         if node.domain or node.op not in ROWS:
             return None
         rows |= {axis + len(extents) - len(dims(node.uses[0])) for axis in ROWS[node.op](node, opset)}
     if 0 in extents:
         return None
-    places = _places(kernel, extents)
+    places = _places(kernel, extents, 0)
     used = [_axes(places[name], extents) for name in _outside(kernel, places)]
     names = "nchw" if len(extents) == 4 else [f"i{axis}" for axis in range(len(extents))]
     frame = merged(extents, names, used, frozenset(rows))
@@ -132,11 +153,11 @@ def _pointwise(kernel: Kernel, opset: int) -> Kernel | None:
     return _with_tail(kernel, Anchored(problem, (), frame), places)
 
 
-def _places(kernel: Kernel, extents: Extents) -> dict[str, Place]:
+def _places(kernel: Kernel, extents: Extents, factors: int) -> dict[str, Place]:
     """Where each tensor lies that works on finished tiles, the factors of the head left out."""
     found: dict[str, Place] = {}
-    for node in kernel.nodes:
-        for value in (*kernel.reads(node), *node.results):
+    for i, node in enumerate(kernel.nodes):
+        for value in (*beside_factors(node, 0 if i else factors), *node.results):
             here = place(node, value, extents)
             if found.setdefault(value.name, here) != here:
                 raise Unfit(f"{value} is used along two kinds of axes")
@@ -153,80 +174,22 @@ def _axes(where: Place, extents: Extents) -> frozenset[int]:
 
 def _with_tail(kernel: Kernel, anchor: Anchored, places: dict[str, Place]) -> Kernel:
     """The kernel with what its operators do on finished tiles."""
-    frame = anchor.frame
-    outside = [value for value in kernel.inputs if value.name in places]
-    vectors = tuple(value for value in outside if not frame.is_full(places[value.name]))
-    operands = tuple(
-        frame.operand(f"v{i}", places[value.name], value.dtype or "float32") for i, value in enumerate(vectors)
-    )
-    if any(not frame.is_full(places[value.name]) for value in kernel.outputs):
+    frame, full = anchor.frame, {name for name, where in places.items() if anchor.frame.is_full(where)}
+    if not all(value.name in full for value in kernel.outputs):
         raise Unfit("an output that is smaller than its kernel's elements")
-    names = {value.name for value in vectors}
-    sizes = {
-        value.name: frame.width(places[value.name]) * element_bytes(value)
-        for node in kernel.nodes for value in (*kernel.reads(node), *node.results)
-        if value.name not in names
-    }  # fmt: skip
-    started = anchor.problem.output.itemsize if anchor.factors else 0
-    tail = Tail(
-        tuple(sizes[value.name] for value in outside if value.name in sizes),
-        tuple(sizes[value.name] for value in kernel.outputs),
-        most_held(kernel, sizes, started),
-        operands,
+    outside = [value for value in kernel.inputs if value.name in places]
+    vectors, beside = (tuple(v for v in outside if (v.name in full) == whole) for whole in (False, True))
+    made = [value for node in kernel.nodes for value in node.results]
+    sizes = {v.name: frame.width(places[v.name]) * element_bytes(v) for v in (*beside, *made)}
+    if anchor.factors:
+        sizes[SUM] = anchor.problem.output.itemsize
+    found = replace(
+        kernel, frame=frame, factors=anchor.factors, vectors=vectors, beside=beside, places=places, sizes=sizes
     )
-    problem = replace(anchor.problem, tail=tail)
-    return replace(kernel, problem=problem, frame=frame, factors=anchor.factors, vectors=vectors, places=places)
-
-
-def most_held(kernel: Kernel, sizes: Mapping[str, int], started: int) -> int:
-    """The most bytes that are on chip at once for each element while the operators run, ``started`` when they start.
-
-    A tensor comes right before the first operator that reads it and goes after the last. An elementwise operator writes
-    over the largest of those that go; any other needs its input and its output side by side.
-    """
-    most = now = started
-    for step in steps(kernel, sizes):
-        now += sum(sizes[name] for name in step.arriving)
-        freed = sum(sizes[name] for name in step.leaving) + (started if step.is_first else 0)
-        largest = max([*(sizes[name] for name in step.leaving), started if step.is_first else 0])
-        made = sum(sizes[name] for name in step.made)
-        most = max(most, now + (max(made - largest, 0) if step.in_place else made))
-        now += made - freed - sum(sizes[name] for name in step.done)
-    return most
-
-
-@dataclass(frozen=True)
-class Step:
-    """One operator of a tail: the tiles that come in for it, that it makes, and that go: those it was the last to read
-    (``leaving``), and those it made that nothing reads again once they are stored (``done``)."""
-
-    node: Node
-    arriving: tuple[str, ...]
-    made: tuple[str, ...]
-    leaving: tuple[str, ...]
-    done: tuple[str, ...]
-    in_place: bool
-    is_first: bool
-
-
-def steps(kernel: Kernel, sizes: Mapping[str, int]) -> Iterator[Step]:
-    """The operators in order, with the life of each tile of full size (those in ``sizes``)."""
-    last = {value.name: node for node in kernel.nodes for value in kernel.reads(node)}
-    outside = {value.name for value in kernel.inputs}
-    seen: set[str] = set()
-    for node in kernel.nodes:
-        used = [name for name in dict.fromkeys(value.name for value in kernel.reads(node)) if name in sizes]
-        made = tuple(value.name for value in node.results)
-        yield Step(
-            node,
-            tuple(name for name in used if name in outside and name not in seen),
-            made,
-            tuple(name for name in used if last[name] is node),
-            tuple(name for name in made if name not in last),
-            node.op in ELEMENTWISE or (node is kernel.nodes[0] and bool(kernel.factors)),
-            node is kernel.nodes[0],
-        )
-        seen.update(used)
+    operands = (frame.operand(f"v{i}", places[v.name], v.dtype or "V0") for i, v in enumerate(vectors))
+    reads, writes = (tuple(sizes[value.name] for value in values) for values in (beside, kernel.outputs))
+    tail = Tail(reads, writes, most_held(found.steps, sizes), tuple(operands))
+    return replace(found, problem=replace(anchor.problem, tail=tail))
 
 
 Rows = Callable[[Node, int], Sequence[int]]

@@ -6,12 +6,14 @@ machine, are planned once.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
+from math import inf, prod
 
+from labkit.candidates import window_loops
 from labkit.graph import Node, Value
-from labkit.loops import Buffers, LoopNest
+from labkit.loops import Buffers, CPolicy, Halo, LoopNest
 from labkit.lowering import Kernel, lower
 from labkit.memory.ledger import Traffic
 from labkit.problems import Problem
@@ -76,30 +78,60 @@ def _plan(problem: Problem, sram_bytes: int, buffers: Buffers) -> Plan:
     unit = _smallest(problem, buffers)
     if unit.working_set_bytes > sram_bytes:
         return Plan(unit, unit.traffic, unit.working_set_bytes, unit.working_set_bytes, fits=False)
-    best = best_tile(problem, sram_bytes, c_policy=unit.c_policy, buffers=buffers, halo=unit.halo).nest
+    best = unit if unit.traffic.nbytes == problem.compulsory_bytes else _best(problem, sram_bytes, buffers)
     grown = _grow(best, sram_bytes)
     return Plan(grown, grown.traffic, grown.working_set_bytes, best.working_set_bytes)
 
 
 def _smallest(problem: Problem, buffers: Buffers) -> LoopNest:
     order = (*(x for x in problem.loops if x not in problem.reductions), *problem.reductions)
-    return LoopNest(problem, (1,) * len(order), order, "complete" if problem.tail else "store", buffers, "slide")
+    return LoopNest(problem, (1,) * len(order), order, _policy(problem), buffers, _HALO)
+
+
+def _policy(problem: Problem) -> CPolicy:
+    return "complete" if problem.tail else "store"
+
+
+_HALO: Halo = "slide"  # windows that move on keep their overlap, as the line buffers of a machine do
+
+
+def _best(problem: Problem, sram_bytes: int, buffers: Buffers) -> LoopNest:
+    """The best nest. What is best in some SRAM is best in every smaller one that it fits into, and what moves no more
+    than it must is best in every larger one: such sizes are not searched again."""
+    known = _known(problem, buffers)
+    for most, nest in known:
+        if nest.working_set_bytes <= sram_bytes <= most:
+            return nest
+    nest = best_tile(problem, sram_bytes, c_policy=_policy(problem), buffers=buffers, halo=_HALO).nest
+    known.append((inf if nest.traffic.nbytes == problem.compulsory_bytes else sram_bytes, nest))
+    return nest
+
+
+@lru_cache(maxsize=4096)
+def _known(problem: Problem, buffers: Buffers) -> list[tuple[float, LoopNest]]:
+    """The nests that were searched for a problem, each with the largest SRAM for which it is known to be the best."""
+    return []
 
 
 def _grow(nest: LoopNest, sram_bytes: int) -> LoopNest:
-    """The same bytes in fewer transfers: plain loops cut less finely, the innermost first, while there is room.
+    """The same bytes in fewer transfers: loops cut less finely, the innermost first, while there is room.
 
-    A larger tile of a plain loop never moves more bytes (see search.py).
+    A larger tile of a plain loop never moves more bytes (see search.py); that of a window may, and then it is left.
     """
-    windows = {loop for x in nest.problem.inputs for axis in x.axes if not axis.is_plain for loop in axis.loops}
-    for loop in (loop for loop in reversed(nest.order) if loop not in windows):
-        low, high = nest.tiles[loop], nest.problem.loops[loop]
-        while low < high:
-            middle = (low + high + 1) // 2
-            fits = nest.split(loop, middle).working_set_bytes <= sram_bytes
-            low, high = (middle, high) if fits else (low, middle - 1)
-        nest = nest.split(loop, low)
+    windows = window_loops(nest.problem)
+    for loop in reversed(nest.order):
+        if nest.trips[loop] > 1:
+            larger = nest.split(loop, _largest(nest, loop, sram_bytes))
+            if loop not in windows or larger.traffic.nbytes == nest.traffic.nbytes:
+                nest = larger
     return nest
+
+
+def _largest(nest: LoopNest, loop: str, sram_bytes: int) -> int:
+    """The largest tile of a loop that fits beside the tiles of the others."""
+    sizes = range(nest.tiles[loop] + 1, nest.problem.loops[loop] + 1)
+    too_large = bisect_left(sizes, True, key=lambda size: nest.split(loop, size).working_set_bytes > sram_bytes)
+    return nest.tiles[loop] + too_large
 
 
 def _stream(kernel: Kernel, sram_bytes: int) -> Plan:
