@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import onnx
-from onnx import TensorProto, TypeProto, helper
+from onnx import TensorProto, helper
 
 from labkit.build import infer
 from labkit.graph import Array, Node, TensorType, Value
@@ -38,7 +38,15 @@ def infer_types(
     except TypeError:  # an attribute that has no hash, as a tensor
         found = _onnx_types.__wrapped__(*question)
     pairs = zip(node.outputs, found, strict=False)
-    return {value.name: to_type(kind, value.name) for value, kind in pairs if value and kind}
+    return {value.name: _named(kind, value.name) for value, kind in pairs if value and kind}
+
+
+def _named(kind: TensorType, name: str) -> TensorType:
+    """The type with its unknown dims named after the value that has them."""
+    if kind.is_static or kind.shape is None:
+        return kind
+    dims = (f"?{name}.{axis}" if str(dim).startswith("?") else dim for axis, dim in enumerate(kind.shape))
+    return TensorType(tuple(dims), kind.dtype)
 
 
 def _data(array: Array | None) -> bytes | None:
@@ -55,7 +63,7 @@ def _onnx_types(
     types: tuple[TensorType | None, ...],
     data: tuple[bytes | None, ...],
     present: tuple[bool, ...],
-) -> tuple[TypeProto | None, ...]:
+) -> tuple[TensorType | None, ...]:
     """What ONNX's shape inference says of the outputs that are present; ``data`` are inputs that are known."""
     inputs = tuple(None if kind is None else Value(f"i{at}", kind) for at, kind in enumerate(types))
     outputs = tuple(Value(f"o{at}") if there else None for at, there in enumerate(present))
@@ -68,4 +76,5 @@ def _onnx_types(
         found = onnx.shape_inference.infer_node_outputs(schema, proto, fed, known, opset_imports=ids)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError, RuntimeError):
         return ()  # what cannot be typed here still runs; a wrong model shows itself there
-    return tuple(found.get(f"o{at}") for at in range(len(present)))
+    names = [value.name if value else "" for value in outputs]
+    return tuple(to_type(found[name], name) if name in found else None for name in names)

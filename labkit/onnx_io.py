@@ -144,7 +144,7 @@ class _Importer:
         )
         types = infer_types(draft, constant, self.opsets)
         outputs = tuple(v and _typed(v.name, types.get(v.name), declared.get(v.name)) for v in draft.outputs)
-        return replace(draft, outputs=outputs)
+        return Node(draft.op, inputs, outputs, attrs, domain, proto.name)
 
     def inner(self, node: NodeProto, proto: GraphProto, known: Mapping[str, Value]) -> Graph:
         """A graph among the attributes of a node."""
