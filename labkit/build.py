@@ -17,13 +17,17 @@ def infer(node: Node, constant: Callable[[Value | None], Array | None], opset: i
     ``constant`` gives the array of a constant input. Raises GraphError that names the node when the inputs do not fit.
     """
     op = row(node)
-    if op is None or any(value is not None and value.type is None for value in node.inputs):
+    if op is None:
         return None
-    types = tuple(value.type if value else None for value in node.inputs)
+    types = tuple(value and value.type for value in node.inputs)
+    if None in types and any(value and value.type is None for value in node.inputs):
+        return None
     key = next((value.name for value in node.outputs if value), "")
     try:
         found = op.infer(Call(node.attrs, types, tuple(map(constant, node.inputs)), opset, key))
-        return tuple(_bounded(kind, f"{key}/{index}" if index else key) for index, kind in enumerate(found))
+        return tuple(
+            _bounded(kind, f"{key}/{index}" if index else key) for index, kind in enumerate(found[: len(node.outputs)])
+        )
     except GraphError as error:
         raise GraphError(f"{node.label}: {error}") from None
     except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:  # attributes of the wrong shape

@@ -173,10 +173,8 @@ class Node:
         if not any(value.name in new for value in self.uses):
             return self
         inputs = tuple(value and new.get(value.name, value) for value in self.inputs)
-        if not self.bodies:
-            return replace(self, inputs=inputs)
-        attrs = {key: _rename_attr(attr, new) for key, attr in self.attrs.items()}
-        return replace(self, inputs=inputs, attrs=attrs)
+        attrs = {key: _rename_attr(attr, new) for key, attr in self.attrs.items()} if self.bodies else self.attrs
+        return Node(self.op, inputs, self.outputs, attrs, self.domain, self.name, self.body)
 
 
 def _rename_attr(attr: Any, new: Mapping[str, Value]) -> Any:

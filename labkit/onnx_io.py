@@ -133,15 +133,14 @@ class _Importer:
     def node(
         self, proto: NodeProto, known: Mapping[str, Value], constant: Constant, declared: Mapping[str, Value]
     ) -> Node:
-        check(proto, self.opsets)
         inputs = tuple(_known(proto, name, known) if name else None for name in proto.input)
         if proto.domain == DOMAIN and proto.op_type in self.fused:
             return self.fused_node(proto, inputs, constant)
         attrs = {a.name: protos.to_attribute(a, lambda g: self.inner(proto, g, known)) for a in proto.attribute}
         domain = "" if proto.domain == "ai.onnx" else proto.domain
-        draft = Node(
-            proto.op_type, inputs, tuple(Value(n) if n else None for n in proto.output), attrs, domain, proto.name
-        )
+        names = tuple(Value(name) if name else None for name in proto.output)
+        draft = Node(proto.op_type, inputs, names, attrs, domain, proto.name)
+        check(draft, {a.name: a.type for a in proto.attribute}, self.opsets)
         types = infer_types(draft, constant, self.opsets)
         outputs = tuple(v and _typed(v.name, types.get(v.name), declared.get(v.name)) for v in draft.outputs)
         return Node(draft.op, inputs, outputs, attrs, domain, proto.name)
@@ -186,9 +185,9 @@ def _captures(
 
 def _in_order(proto: GraphProto, known: Mapping[str, Value]) -> list[NodeProto]:
     """The nodes in an order in which they can run; GraphError names a node of a cycle."""
-    ready = set(known)
+    ready = {"", *known}
     for node in proto.node:
-        if not all(name in ready for name in node.input if name):
+        if not ready.issuperset(node.input):
             return _sorted(proto)
         ready.update(node.output)
     return list(proto.node)

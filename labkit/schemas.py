@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any
 
 import onnx
-from onnx import AttributeProto, GraphProto, NodeProto
+from onnx import AttributeProto, GraphProto
 
 from labkit.errors import GraphError
-from labkit.graph import Graph
-from labkit.protos import label, to_attribute
+from labkit.graph import Graph, Node
+from labkit.protos import to_attribute
 
 
 @dataclass(frozen=True)
@@ -36,31 +36,29 @@ def _schema(op: str, version: int, domain: str) -> _Schema | None:
     return _Schema(*ends, {name: int(kind) for name, kind in kinds.items()}, required)
 
 
-def check(proto: NodeProto, opsets: Mapping[str, int]) -> None:
-    """Hold a node to ONNX's schema, where there is one. GraphError says which node and what is wrong.
+def check(node: Node, kinds: Mapping[str, int], opsets: Mapping[str, int]) -> None:
+    """Hold a node to ONNX's schema, where there is one; ``kinds`` are ONNX's types of its attributes. GraphError says
+    which node and what is wrong.
 
     (``onnx.checker`` says as much, but of whole models with their weights, and at a hundred times the cost.)
     """
-    op, inputs, outputs = proto.op_type, tuple(proto.input), tuple(proto.output)
-    texts = {type(text) for text in (op, proto.domain, proto.name, *inputs, *outputs)}
-    if texts != {str}:
-        raise GraphError(f"node {op!r} has a name that is no UTF-8 text")
-    domain = "" if proto.domain == "ai.onnx" else proto.domain
-    schema = _schema(op, opsets.get(domain, 1), domain)
+    names = (value.name for value in (*node.inputs, *node.outputs) if value)
+    if {*map(type, (node.op, node.domain, node.name, *names))} != {str}:
+        raise GraphError(f"node {node.op!r} has a name that is no UTF-8 text")
+    schema = _schema(node.op, opsets.get(node.domain, 1), node.domain)
     if schema is None:
         return
     for what, count, (least, most) in (
-        ("inputs", len(inputs), schema.inputs),
-        ("outputs", len(outputs), schema.outputs),
+        ("inputs", len(node.inputs), schema.inputs),
+        ("outputs", len(node.outputs), schema.outputs),
     ):
         if not least <= count <= most:
-            raise GraphError(f"{label(proto)} has {count} {what}; ONNX asks for {least} to {most}")
-    given = {attribute.name: attribute.type for attribute in proto.attribute}
-    for name, kind in given.items():
+            raise GraphError(f"{node.label} has {count} {what}; ONNX asks for {least} to {most}")
+    for name, kind in kinds.items():
         if schema.attributes.get(name) != kind:
-            raise GraphError(f"{label(proto)}: attribute {name!r} is unknown or of the wrong type")
-    if missing := [name for name in schema.required if name not in given]:
-        raise GraphError(f"{label(proto)} lacks its attribute {missing[0]!r}")
+            raise GraphError(f"{node.label}: attribute {name!r} is unknown or of the wrong type")
+    if missing := [name for name in schema.required if name not in kinds]:
+        raise GraphError(f"{node.label} lacks its attribute {missing[0]!r}")
 
 
 def _no_graph(proto: GraphProto) -> Graph:
