@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import chain, count
+from itertools import count
 
 from labkit.bodies import all_names
 from labkit.graph import Array, Graph, Node, TensorType, Value, read_only
@@ -22,7 +22,7 @@ class Editor:
         self.opsets = graph.opsets
         self._nodes: list[Node] = []
         self._constants = dict(graph.constants)
-        self._producers: dict[str, Node] = {}
+        self._producers = dict(graph.producers)
         self._defaults = graph.input_names & graph.constants.keys()
         self._readers = dict(graph.readers)
         self._instead: dict[str, Value] = {}  # what to read in place of an old name
@@ -59,21 +59,27 @@ class Editor:
         if self._names is None:
             self._names = set(all_names(self.graph))
         names = self._names
-        name = next(n for n in chain([hint], (f"{hint}_{i}" for i in count(1))) if n not in names)
+        name = hint if hint not in names else next(n for n in (f"{hint}_{i}" for i in count(1)) if n not in names)
         self._names.add(name)
         return name
 
     def current(self, node: Node) -> Node:
         """The node as it reads now, its output types inferred again when one of its inputs is better known."""
         renamed = node.rename(self._instead) if self._instead else node
-        if renamed is node or _is_settled(node) or not self._says_more(node, renamed):
-            return renamed
-        types = infer_types(renamed, self.constant, self.opsets)
-        outputs = tuple(value and _better(value, types.get(value.name)) for value in renamed.outputs)
-        for old, new in zip(renamed.outputs, outputs, strict=True):
+        if renamed is node:
+            return node
+        if not _is_settled(node) and self._says_more(node, renamed):
+            renamed = self._typed_again(renamed)
+        self._register(renamed)
+        return renamed
+
+    def _typed_again(self, node: Node) -> Node:
+        types = infer_types(node, self.constant, self.opsets)
+        outputs = tuple(value and _better(value, types.get(value.name)) for value in node.outputs)
+        for old, new in zip(node.outputs, outputs, strict=True):
             if old is not new and new is not None:
                 self._instead[new.name] = new
-        return replace(renamed, outputs=outputs)
+        return replace(node, outputs=outputs)
 
     def _says_more(self, node: Node, renamed: Node) -> bool:
         """Whether a renamed node reads a type or a constant that it did not know before."""
@@ -85,8 +91,16 @@ class Editor:
         )
 
     def keep(self, node: Node) -> None:
-        """Take a node over as it is."""
+        """Take a node over as it is now."""
         self._nodes.append(node)
+
+    def _add(self, node: Node) -> None:
+        """Take a new node."""
+        self._nodes.append(node)
+        self._register(node)
+
+    def _register(self, node: Node) -> None:
+        """Know a node that is none of the old graph as the producer of its results."""
         for value in node.results:
             self._producers[value.name] = node
 
@@ -95,10 +109,12 @@ class Editor:
     ) -> None:
         """Put new nodes, constants and stand-ins in a node's place."""
         self._changed = True
+        for value in node.results:
+            del self._producers[value.name]
         for new in nodes:
             for value in new.uses:
                 self._readers[value.name] = self._readers.get(value.name, 0) + 1
-            self.keep(new)
+            self._add(new)
             # An output that keeps its name may be better known now.
             self._instead.update((value.name, value) for value in new.results if value not in node.outputs)
         for name, array in constants.items():
@@ -114,7 +130,7 @@ class Editor:
         if name not in self.graph.output_names:
             self._instead[name] = value
         elif not self.can_stand_in(Value(name), value):
-            self.keep(Node("Identity", (value,), (Value(name, value.type),), name=node.name))
+            self._add(Node("Identity", (value,), (Value(name, value.type),), name=node.name))
         elif (array := self.constant(value)) is not None:
             self._constants[name] = array
             self._instead[name] = Value(name, value.type)

@@ -21,9 +21,10 @@ class Affine:
 
     def spread(self, channels: int) -> Affine | None:
         """One value for each of so many channels; None when the numbers do not fit."""
-        if {self.scale.size, self.shift.size} <= {1, channels}:
-            return Affine(np.broadcast_to(self.scale, channels), np.broadcast_to(self.shift, channels))
-        return None
+        if not {self.scale.size, self.shift.size} <= {1, channels}:
+            return None
+        parts = (self.scale, self.shift)
+        return Affine(*(part if part.size == channels else np.repeat(part, channels) for part in parts))
 
 
 @dataclass(frozen=True)
