@@ -15,6 +15,7 @@ _HOME = {
     "optimize": "passes.pipeline",
     "verify": "equivalence",
     "cost": "costing",
+    "schedule": "scheduling",
     "check_pass": "passes.judge",
     "Graph": "graph",
     "Node": "graph",

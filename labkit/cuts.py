@@ -74,8 +74,9 @@ def _orders(unit: LoopNest) -> Iterator[tuple[tuple[str, ...], frozenset[str]]]:
 
 
 def _each_innermost(group: list[str], windows: frozenset[str]) -> list[list[str]]:
-    """The group with each of its window loops innermost in turn; as it is when it has none."""
-    return [[*(other for other in group if other != loop), loop] for loop in group if loop in windows] or [group]
+    """The group with each of its window loops innermost in turn, the last first; as it is when it has none."""
+    found = [loop for loop in reversed(group) if loop in windows]
+    return [[*(other for other in group if other != loop), loop] for loop in found] or [group]
 
 
 def _cut_least_or_most(table: Table, problem: Problem, loops: frozenset[str]) -> Table:

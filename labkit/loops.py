@@ -7,7 +7,7 @@ written whenever it leaves; if it comes back unfinished it is read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -189,32 +189,41 @@ class LoopNest:
 
     def __str__(self) -> str:
         """The nest as pseudo-code: a tile is loaded just inside the innermost loop that moves it."""
-        lines: list[str] = []
-        self._write(list(self.order), None, "", lines)
-        return "\n".join(lines)
+        output = self.problem.output
+        spilt = "  # read from DRAM and written back" if self.c_policy == "spill" else ""
+        sign = "=" if self.problem.is_copy else "+="
+        step = f"{output.name} {sign} {' * '.join(x.name for x in self.problem.inputs)}{spilt}"
+        return "\n".join(self.written(step, [f"store {self.describe(output)}"]))
 
-    def _write(self, order: list[str], inside: str | None, indent: str, lines: list[str]) -> None:
+    def written(self, step: str, tail: Sequence[str]) -> list[str]:
+        """The lines of the nest, given the line for one step and those for a finished tile of the output."""
+        lines: list[str] = []
+        self._write(list(self.order), None, "", lines, step, tail)
+        return lines
+
+    def _write(
+        self, order: list[str], inside: str | None, indent: str, lines: list[str], step: str, tail: Sequence[str]
+    ) -> None:
         """The loops ``order`` and what they surround; ``inside`` is the loop they stand in."""
         output = self.problem.output
         moved = [x for x in self.problem.operands if self.innermost_moving(x) == inside]
-        lines += [f"{indent}load {self._describe(x)}" for x in moved if x is not output]
+        lines += [f"{indent}load {self.describe(x)}" for x in moved if x is not output]
         held = output in moved and self.c_policy != "spill"
-        if held:
+        if held and self.problem.inputs:
             again = "zero or load" if self.passes(output) > 1 else "zero"  # zero the first time, load what came before
-            lines.append(f"{indent}{again if self.starts_at_zero else 'load'} {self._describe(output)}")
+            lines.append(f"{indent}{again if self.starts_at_zero else 'load'} {self.describe(output)}")
         while order and self.trips[order[0]] == 1:
             order = order[1:]
         if order:
             loop = order[0]
             lines.append(f"{indent}for {loop} in range(0, {self.problem.loops[loop]}, {self.tiles[loop]}):")
-            self._write(order[1:], loop, indent + "    ", lines)
-        else:
-            spilt = "  # read from DRAM and written back" if self.c_policy == "spill" else ""
-            sign = "=" if self.problem.is_copy else "+="
-            lines.append(f"{indent}{output.name} {sign} {' * '.join(x.name for x in self.problem.inputs)}{spilt}")
+            self._write(order[1:], loop, indent + "    ", lines, step, tail)
+        elif self.problem.inputs:
+            lines.append(f"{indent}{step}")
         if held:
-            lines.append(f"{indent}store {self._describe(output)}")
+            lines += [f"{indent}{line}" for line in tail]
 
-    def _describe(self, operand: Operand) -> str:
-        sizes = "×".join(str(self._largest(axis)) for axis in operand.axes)
-        return f"{operand.name} {sizes}"
+    def describe(self, operand: Operand) -> str:
+        """An operand and the extents of its largest tile."""
+        sizes = [self._largest(axis) for axis in operand.axes] + [operand.width] * (operand.width > 1)
+        return f"{operand.name} {'×'.join(map(str, sizes)) or 'scalar'}"

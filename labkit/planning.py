@@ -7,11 +7,13 @@ machine, are planned once.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, prod
 
 from labkit.candidates import window_loops
+from labkit.frames import element_bytes
 from labkit.graph import Node, Value
 from labkit.loops import Buffers, CPolicy, Halo, LoopNest
 from labkit.lowering import Kernel, lower
@@ -24,15 +26,22 @@ from labkit.search import best_tile
 class Plan:
     """How a kernel runs. ``nest`` is None for a stream and for a kernel that has all of its tensors on chip at once.
 
-    ``working_set_bytes`` is the SRAM that it takes, ``needed_bytes`` the least with which it moves this little. When
+    ``inputs`` is the traffic of what may arrive while the kernel computes, ``output`` that of the output's tiles and of
+    what comes beside them. ``working_set_bytes`` is the SRAM that it takes, ``needed_bytes`` the least with which it moves this little. When
     not ``fits``, the SRAM is too small for any tile; nest and figures are those of the smallest.
     """
 
     nest: LoopNest | None
-    traffic: Traffic
+    inputs: Traffic
+    output: Traffic
     working_set_bytes: int
     needed_bytes: int
     fits: bool = True
+
+    @property
+    def traffic(self) -> Traffic:
+        """Bytes and transfers in all."""
+        return self.inputs + self.output
 
     @property
     def dram_bytes(self) -> int:
@@ -43,6 +52,25 @@ class Plan:
     def transactions(self) -> int:
         """Transfers between DRAM and chip: one for each tile that moves."""
         return self.traffic.transfers
+
+    def moved(self, kernel: Kernel) -> Iterator[tuple[str, Traffic]]:
+        """The traffic of each tensor of the kernel that it is the plan of; one in two roles comes twice."""
+        if self.nest is None:
+            yield from ((value.name, Traffic(size, 0, 1, 0)) for value in kernel.inputs if (size := _nbytes(value)))
+            yield from ((value.name, Traffic(0, size, 0, 1)) for value in kernel.outputs if (size := _nbytes(value)))
+            return
+        problem, found = self.nest.problem, self.nest.by_operand
+        for operand, value in zip(problem.loaded, (*kernel.factors, *kernel.vectors), strict=True):
+            yield value.name, found[operand.name]
+        if problem.tail is None:
+            yield kernel.outputs[0].name, found[problem.output.name]
+            return
+        points = prod(problem.output.shape)
+        tiles = found[problem.output.name].writes // len(kernel.outputs)
+        for value in kernel.beside:
+            yield value.name, Traffic(points * kernel.sizes[value.name], 0, tiles, 0)
+        for value in kernel.outputs:
+            yield value.name, Traffic(0, points * kernel.sizes[value.name], 0, tiles)
 
 
 def plan_kernel(
@@ -64,7 +92,7 @@ def plan_kernel(
 def plan(kernel: Kernel, sram_bytes: int, buffers: Buffers = "single") -> Plan:
     """The plan that moves the fewest bytes; of two that move as many, the one with the smaller working set."""
     if kernel.problem is None:
-        return _stream(kernel, sram_bytes)
+        return _stream(kernel, sram_bytes, buffers)
     best = _plan(kernel.problem, sram_bytes, buffers)
     if kernel.repeats:
         whole = _whole(kernel, kernel.problem)
@@ -77,10 +105,15 @@ def plan(kernel: Kernel, sram_bytes: int, buffers: Buffers = "single") -> Plan:
 def _plan(problem: Problem, sram_bytes: int, buffers: Buffers) -> Plan:
     unit = _smallest(problem, buffers)
     if unit.working_set_bytes > sram_bytes:
-        return Plan(unit, unit.traffic, unit.working_set_bytes, unit.working_set_bytes, fits=False)
+        return Plan(unit, *_in_and_out(unit), unit.working_set_bytes, unit.working_set_bytes, fits=False)
     best = unit if unit.traffic.nbytes == problem.compulsory_bytes else _best(problem, sram_bytes, buffers)
     grown = _grow(best, sram_bytes)
-    return Plan(grown, grown.traffic, grown.working_set_bytes, best.working_set_bytes)
+    return Plan(grown, *_in_and_out(grown), grown.working_set_bytes, best.working_set_bytes)
+
+
+def _in_and_out(nest: LoopNest) -> tuple[Traffic, Traffic]:
+    output = nest.by_operand[nest.problem.output.name]
+    return nest.traffic - output, output
 
 
 def _smallest(problem: Problem, buffers: Buffers) -> LoopNest:
@@ -134,23 +167,29 @@ def _largest(nest: LoopNest, loop: str, sram_bytes: int) -> int:
     return nest.tiles[loop] + too_large
 
 
-def _stream(kernel: Kernel, sram_bytes: int) -> Plan:
+def _stream(kernel: Kernel, sram_bytes: int, buffers: Buffers) -> Plan:
     """Each tensor once, element by element."""
-    elements = sum(_element(value) for value in (*kernel.inputs, *kernel.outputs))
-    return Plan(None, _once(kernel), elements, elements, elements <= sram_bytes)
+    read, made = (sum(map(_element, values)) for values in (kernel.inputs, kernel.outputs))
+    held = read * (buffers != "single") + read + made + made * (buffers == "double_all")
+    return Plan(None, *_once(kernel), held, held, held <= sram_bytes)
 
 
 def _whole(kernel: Kernel, problem: Problem) -> Plan:
     """Every tensor that is read on chip at once, each once, and the output beside them."""
-    held = sum(value.type.nbytes for value in kernel.inputs if value.type)
-    held += prod(problem.output.shape) * problem.held_itemsize(problem.output)
-    return Plan(None, _once(kernel), held, held)
+    held = sum(map(_nbytes, kernel.inputs)) + prod(problem.output.shape) * problem.held_itemsize(problem.output)
+    return Plan(None, *_once(kernel), held, held)
 
 
-def _once(kernel: Kernel) -> Traffic:
-    read, written = ([v.type.nbytes for v in some if v.type] for some in (kernel.inputs, kernel.outputs))
-    return Traffic(sum(read), sum(written), sum(map(bool, read)), sum(map(bool, written)))
+def _once(kernel: Kernel) -> tuple[Traffic, Traffic]:
+    read, written = (
+        [size for value in values if (size := _nbytes(value))] for values in (kernel.inputs, kernel.outputs)
+    )
+    return Traffic(sum(read), 0, len(read), 0), Traffic(0, sum(written), 0, len(written))
+
+
+def _nbytes(value: Value) -> int:
+    return value.type.nbytes if value.type else 0
 
 
 def _element(value: Value) -> int:
-    return value.type.nbytes // max(value.type.size, 1) if value.type else 0
+    return _nbytes(value) and element_bytes(value)
