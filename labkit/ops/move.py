@@ -30,7 +30,8 @@ def flatten(args: Args) -> Results:
 
 
 def transpose(args: Args) -> Results:
-    return (args[0].transpose(args.attrs.get("perm") or None),)
+    """A copy: of a view, NumPy would add up the same numbers in another order than of an array without gaps."""
+    return (args[0].transpose(args.attrs.get("perm") or None).copy(),)
 
 
 def concat(args: Args) -> Results:

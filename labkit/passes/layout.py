@@ -67,7 +67,7 @@ class LayoutPlan:
 
     def apply(self) -> Graph:
         """The graph with these kernels in these orders; the very same one when all are in the file's."""
-        if self.problem.order.name == FILE or set(self.labels.values()) <= {FILE}:
+        if set(self.labels.values()) <= {FILE}:
             return self.problem.graph
         return rewritten(self.problem, self.inside)
 
@@ -108,28 +108,24 @@ class ConvertLayout:
 
     def refusals(self, graph: Graph) -> Iterator[Refusal]:
         """The kernels that stay in the file's order, and the numbers that say why."""
-        order = Order(self.hardware.layout)
-        if order.is_file:
-            return
         plan = _plan(self.strategy, graph, self.hardware)
+        order = plan.problem.order
         for place, node in enumerate(graph.nodes):
-            guard, why = _why_left(plan, place, node)
-            if why:
-                yield Refusal(guard, why, f"layout {order.name}", node.label)
+            kind = role(node, order)
+            if kind is Role.BARRIER and (why := _unsuited(node, order)):
+                yield Refusal("no such order", why, f"layout {order.name}", node.label)
+            if kind is Role.ADAPTABLE and (extra := _extra_bytes(plan, place)):
+                why = f"in {order.name} its transforms would move {format_bytes(extra)} more"
+                yield Refusal("bytes", why, f"layout {order.name}", node.label)
 
 
-def _why_left(plan: LayoutPlan, place: int, node: Node) -> tuple[str, str]:
-    """Why a kernel is not in the machine's order, as a guard and in words; nothing where there is nothing to say."""
-    order, kind = plan.problem.order, role(node, plan.problem.order)
-    if (
-        kind is Role.BARRIER
-        and not is_settled(node)
-        and any(step.op in IMAGES and not step.domain for step in node.steps)
-    ):
-        reasons = [order.why_not(value) for value in (*data(node)[:1], *node.results[:1])]
-        return "no such order", next(filter(None, reasons), "")
-    if kind is not Role.ADAPTABLE or plan.labels[node.results[0].name] != FILE:
-        return "", ""
-    other = LayoutPlan(plan.name, plan.problem, plan.inside | {place})
-    extra = other.dram_bytes - plan.dram_bytes
-    return "bytes", f"in {order.name} its transforms would move {format_bytes(extra)} more" if extra else ""
+def _unsuited(node: Node, order: Order) -> str:
+    """Why a kernel on images cannot be had in this order; nothing for other kernels, and for those that are."""
+    if order.is_file or is_settled(node) or not any(step.op in IMAGES and not step.domain for step in node.steps):
+        return ""
+    return next(filter(None, (order.why_not(value) for value in (*data(node)[:1], *node.results[:1]))), "")
+
+
+def _extra_bytes(plan: LayoutPlan, place: int) -> int:
+    """What transforms would move more if one kernel alone left the order of the file; 0 for one that has left it."""
+    return LayoutPlan(plan.name, plan.problem, plan.inside | {place}).dram_bytes - plan.dram_bytes

@@ -56,10 +56,7 @@ class Permuted:
 def native(view: Permuted, output: Value) -> Rewrite | None:
     """The same operator in the machine's order, its result under another name, with the constants that it needs;
     None when it takes more than that."""
-    node = view.node
-    if any(node.outputs[1:]):
-        return None
-    if node.op in UNARY | BINARY:
+    if view.node.op in UNARY | BINARY:
         return _elementwise(view, output)
     return None if view.order.split else _by_axis(view, output)
 

@@ -62,6 +62,8 @@ class Order:
 
     def why_not(self, value: Value | None) -> str:
         """Why a value cannot lie in this order; nothing when it can."""
+        if self.is_file:
+            return "it is the order of the file"
         shape = value.shape if value is not None else None
         if value is None or shape is None or value.type is None:
             return "its shape is not known"

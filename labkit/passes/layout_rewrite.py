@@ -95,7 +95,8 @@ class _Rewriter:
         results = {v.name: self._new(v) if v.name in self.makers else v for v in node.results}
         self.plain |= results.keys() - self.makers.keys()
         view = Permuted(self.problem.graph, node, self.order, permuted, self._fresh)
-        found = native(view, results[node.output.name]) if node.body is None else None
+        alone = node.body is None and len(node.outputs) == 1
+        found = native(view, results[node.output.name]) if alone else None
         if found is None:
             self.nodes.append(self._wrapped(node, permuted, results))
         else:

@@ -1,4 +1,4 @@
-"""Random graphs on images: convolutions, pools, elementwise operators, Concats, reshapes, Transposes of random sizes."""
+"""Random graphs on images: convolutions, pools, elementwise operators, Concats, reshapes and Transposes."""
 
 from __future__ import annotations
 
