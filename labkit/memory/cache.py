@@ -15,7 +15,8 @@ from labkit.memory.engine import EngineName, choose
 from labkit.memory.periodic import Period, TensorLines, period
 from labkit.memory.program import Level
 from labkit.memory.reuse import Start, miss_curve
-from labkit.memory.stream import Batches
+from labkit.memory.stream import Batch, Batches
+from labkit.memory.sweep import Sets
 from labkit.units import format_bytes
 
 _BLOCK_ENTRIES = 20_000  # a block is long enough for the comparison of two states not to matter
@@ -171,6 +172,9 @@ class _SetRun:
         self._items = program.top if program else ()
         self._periods = [self._period(item) for item in self._items]
         self._engine = choose(self._entries(), engine)
+        if self._engine.sweep:  # in one form or the other, the loops are the same
+            self._batches = Batches(trace, cache.line_bytes, cache=Sets(cache.sets, ways))
+            self._items = self._batches.program.top if self._batches.program else ()
 
     def counts(self, steady: bool) -> LruCounts:
         """Of the first pass, or of the second."""
@@ -193,8 +197,11 @@ class _SetRun:
                 self._part(item)
 
     def _part(self, item: Level | int, start: int = 0, stop: int | None = None) -> None:
-        for batch in self._batches.part(item, start, stop):
-            self._engine.lru(self._tags, self._ways, batch, self._misses, self._dirtied)
+        for piece in self._batches.pieces(item, start, stop):
+            if isinstance(piece, Batch):
+                self._engine.lru(self._tags, self._ways, piece, self._misses, self._dirtied)
+            elif self._engine.sweep:
+                self._engine.sweep(self._tags, self._ways, piece, self._misses, self._dirtied)
 
     def _by_blocks(self, level: Level, each: Period) -> None:
         blocks, previous = level.count // each.iterations, None

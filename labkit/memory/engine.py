@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from typing import Literal, Protocol, cast
 
 from labkit.errors import LabError
 from labkit.memory.affine import Bools, Int32s, Int64s
 from labkit.memory.stream import Batch
+from labkit.memory.sweep import Sweep
 
 EngineName = Literal["auto", "compiled", "interpreted"]
 # Up to so many entries plain Python is done before numba is imported (the first figure), or before its overhead pays.
@@ -29,9 +31,11 @@ class Reuse(Protocol):
 
 
 class Engine(Protocol):
-    """What both modules offer."""
+    """What both modules offer; sweeps are made by the compiled one only."""
 
     def lru(self, tags: Int64s, ways: int, batch: Batch, misses: Int64s, dirtied: Int64s) -> None: ...
+    @property
+    def sweep(self) -> Callable[[Int64s, int, Sweep, Int64s, Int64s], None] | None: ...
     def Reuse(self, lines: int, tensors: int) -> Reuse: ...  # noqa: N802
     def belady(self, sequence: Int32s, writes: Bools, lines: int, capacity: int) -> tuple[int, int]: ...
 

@@ -14,16 +14,18 @@ only on the address modulo the line, so a table of ``line_bytes`` entries for ea
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from labkit.errors import LabError
 from labkit.memory.affine import AddressTrace, Bools, Int64s, Trace
 from labkit.memory.program import TEMPLATE_ENTRIES, Indices, Level, Program
+from labkit.memory.sweep import Sets, Sweep, cost
 
 CHUNK = 2**16
 _SAMPLE = 4096
+_Way = Literal["inside", "rows", "sweep"]  # how a loop is made: further inside, or at this loop in one of two forms
 _PYTHON_STEP = 2000  # entries that the engine handles while Python makes one step of a loop
 
 
@@ -69,16 +71,22 @@ def lines(trace: Trace, line_bytes: int, size: int = CHUNK) -> Iterator[Chunk]:
 
 
 class Batches:
-    """The batches of a trace at a line size; ``collapse=False`` leaves every access where it is."""
+    """The batches of a trace at a line size; ``collapse=False`` leaves every access where it is.
 
-    def __init__(self, trace: Trace, line_bytes: int, size: int = CHUNK, collapse: bool = True) -> None:
+    With the shape of a ``cache``, ``pieces`` has a sweep for each loop that is made faster in that form.
+    """
+
+    def __init__(
+        self, trace: Trace, line_bytes: int, size: int = CHUNK, collapse: bool = True, cache: Sets | None = None
+    ) -> None:
         if line_bytes < 1:
             raise LabError(f"a line of {line_bytes} bytes: a line has 1 byte or more")
         self.trace, self.line_bytes, self._size, self._collapse = trace, line_bytes, size, collapse
+        self._cache = cache
         self.program = None if isinstance(trace, AddressTrace) else Program(trace, merge=collapse)
         self._crossing: dict[Level, Bools] = {}
         self._templates: dict[Level, tuple[Int64s, Indices]] = {}
-        self._plans: dict[Level, tuple[float, bool]] = {}
+        self._plans: dict[Level, tuple[float, _Way]] = {}
 
     def all(self) -> Iterator[Batch]:
         """Every batch, in program order."""
@@ -90,6 +98,12 @@ class Batches:
 
     def part(self, item: Level | int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
         """The batches of one outermost item, of a loop only the iterations from ``start`` to before ``stop``."""
+        for piece in self.pieces(item, start, stop):
+            assert isinstance(piece, Batch), "a sweep needs a cache"
+            yield piece
+
+    def pieces(self, item: Level | int, start: int = 0, stop: int | None = None) -> Iterator[Batch | Sweep]:
+        """As ``part``, in batches and sweeps."""
         assert self.program is not None
         if isinstance(item, int):
             yield self._single(item, self.program.bases)
@@ -113,9 +127,13 @@ class Batches:
 
     # ---- a nest
 
-    def _loop(self, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Batch]:
+    def _loop(self, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Batch | Sweep]:
         """``bases`` has a row for each iteration of the loops outside: each runs through the loop, in order."""
-        if self._plan(level)[1]:
+        way = self._plan(level)[1]
+        if way == "sweep":
+            yield from self._sweeps(level, bases, start, stop)
+            return
+        if way == "rows":
             step = self._size if len(bases) == 1 else stop - start
             for first in range(start, stop, step):
                 yield from self._emit(level, bases, first, min(stop, first + step))
@@ -129,7 +147,7 @@ class Batches:
             for first in range(start, stop, group):
                 yield from self._inside(level, row[None, :], first, min(stop, first + group))
 
-    def _inside(self, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Batch]:
+    def _inside(self, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Batch | Sweep]:
         assert self.program is not None
         indices = np.arange(start, stop)[:, None]
         moved = (bases[:, None, :] + indices * self.program.strides[:, level.depth]).reshape(-1, bases.shape[1])
@@ -163,6 +181,16 @@ class Batches:
             addresses = np.take(origins[part], references, axis=1)
             addresses += offsets
             yield Batch(self._line(addresses), repeats[part], writes, tensors)
+
+    def _sweeps(self, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Sweep]:
+        assert self.program is not None
+        offsets, references = self._template(level)
+        strides = self.program.strides[:, level.depth]
+        writes, tensors = self.program.write_of[references], self.program.tensor_of[references]
+        step = max(1, self._size // level.entries)
+        for first in range(0, len(bases), step):
+            starts = np.take(bases[first : first + step] + start * strides, references, axis=1) + offsets
+            yield Sweep(starts, strides[references], stop - start, self.line_bytes, writes, tensors)
 
     def _line(self, addresses: Int64s) -> Int64s:
         if self.line_bytes & (self.line_bytes - 1):
@@ -204,24 +232,33 @@ class Batches:
 
     # ---- at which loop to write out
 
-    def _plan(self, level: Level) -> tuple[float, bool]:
-        """(estimated entries to simulate in the whole loop, whether to write out at this loop or further inside)."""
+    def _plan(self, level: Level) -> tuple[float, _Way]:
+        """(estimated entries to simulate in the whole loop, how to make it)."""
         if level not in self._plans:
             self._plans[level] = self._choose(level)
         return self._plans[level]
 
-    def _choose(self, level: Level) -> tuple[float, bool]:
+    def _choose(self, level: Level) -> tuple[float, _Way]:
         inner = [self._plan(item)[0] if isinstance(item, Level) else 1.0 for item in level.body]
         inside = level.count * (sum(inner) + (0 if level.only_loop else _PYTHON_STEP))
         if not any(isinstance(item, Level) for item in level.body):
             inside = np.inf
         elif level.entries > (TEMPLATE_ENTRIES if self._collapse else self._size):
-            return inside, False
+            return inside, "inside"
         sample = min(level.count, _SAMPLE)
         assert self.program is not None
         runs = max(1, int(self._changes(level, self.program.bases, 0, sample).sum()))
-        here = level.count / sample * level.entries * min(2 * runs, sample)
-        return (here, True) if here <= inside else (inside, False)
+        rows = level.count / sample * level.entries * min(2 * runs, sample)
+        ways: tuple[tuple[float, _Way], ...] = ((rows, "rows"), (inside, "inside"), (self._sweep_cost(level), "sweep"))
+        return min(ways, key=lambda way: way[0])
+
+    def _sweep_cost(self, level: Level) -> float:
+        if self._cache is None:
+            return np.inf
+        assert self.program is not None
+        offsets, references = self._template(level)
+        starts = self.program.bases[0, references] + offsets
+        return cost(starts, self.program.strides[references, level.depth], level.count, self.line_bytes, self._cache)
 
     def _template(self, level: Level) -> tuple[Int64s, Indices]:
         assert self.program is not None

@@ -5,12 +5,15 @@ from collections import Counter
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from labkit import LabError
 from labkit.memory import cache as cache_module
+from labkit.memory import stream
 from labkit.memory.cache import Cache, simulate
 from labkit.memory.conv_trace import conv_trace
+from labkit.memory.stream import Batches
+from labkit.memory.sweep import Sets, Sweep
 from labkit.memory.trace import AddressTrace, AffineTrace, Loop, Reference, chunks, matmul_trace
 
 ENGINES = ["interpreted", "compiled"]
@@ -132,6 +135,7 @@ def test_long_nests_are_counted_to_the_end_though_not_made_to_the_end(engine, lo
     check(data.draw(long_nests), cache, engine)
 
 
+STILL = Reference("y", 2048, (0,), "write")
 CHASE = AffineTrace((Loop("i", 40, (Reference("x", 128, (64,), "write"), Reference("x", 0, (64,)))),))
 KERNELS = [
     CHASE,  # what is written is read two steps later
@@ -148,6 +152,40 @@ KERNELS = [
 @pytest.mark.parametrize("cache", [Cache(256, 2, 16), Cache(192, 1, 32), Cache(320, None, 16)])
 def test_kernels_count_as_in_a_list_for_each_set(engine, trace, cache):
     check(trace, cache, engine)
+
+
+@pytest.fixture
+def only_sweeps(monkeypatch):
+    """Every loop that can be made as a sweep is."""
+    monkeypatch.setattr(stream, "cost", lambda *_: 0.0)
+
+
+UNALIGNED = [
+    matmul_trace(5, 21, 13), matmul_trace(3, 30, 7, 8, "nmk"), matmul_trace(9, 11, 10, accumulator="memory"),
+    matmul_trace(13, 18, 11, tile=(4, 7, 5)), matmul_trace(4, 40, 6, 1, "mkn", base=64),
+    conv_trace(1, 3, 9, 7, 4, 3, pad=1), conv_trace(1, 3, 9, 7, 4, 3, pad=1, order="NHWC"),
+    AffineTrace((Loop("i", 50, (Reference("x", 1000, (-4,), "write"), Reference("x", 900, (12,)), STILL)),)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("trace", UNALIGNED + KERNELS, ids=range(len(UNALIGNED + KERNELS)))
+@pytest.mark.parametrize("cache", [Cache(256, 2, 16), Cache(192, 1, 32), Cache(512, 8, 16), Cache(480, 3, 32)])
+def test_sweeps_count_as_in_a_list_for_each_set(only_sweeps, trace, cache):
+    check(trace, cache, "compiled")
+
+
+@given(data=st.data(), cache=CACHES)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_sweeps_of_random_nests_count_as_in_a_list_for_each_set(only_sweeps, nests, long_nests, data, cache):
+    check(data.draw(nests | long_nests), cache, "compiled")
+
+
+def test_a_product_whose_rows_are_no_whole_lines_is_swept():
+    """Few of the 201 lines of an iteration are new, and in no set are they more than 8."""
+    batches = Batches(matmul_trace(100, 100, 100), 64, cache=Sets(64, 8))
+    pieces = list(batches.pieces(batches.program.top[0]))
+    assert all(isinstance(piece, Sweep) for piece in pieces)
+    assert sum(piece.starts.size * piece.iterations for piece in pieces) == matmul_trace(100, 100, 100).accesses
 
 
 BEFORE = (Reference("a", 2**20, ()), Reference("b", 2**21, ()))
