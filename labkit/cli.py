@@ -16,6 +16,7 @@ from labkit.errors import LabError
 
 COMMANDS = {
     "optimize": "make a model smaller without changing what it computes",
+    "compare": "labkit beside the other optimisers that are installed",
     "build": "make the course's notebooks from their sources",
     "doctor": "is this machine ready for the course?",
     "grade": "points for submitted notebooks",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="an ONNX file")
     parser.add_argument("-o", "--output", metavar="OUT", help="write the optimised model here")
-    parser.add_argument("--level", default="basic", help="none or basic (default: basic)")
+    parser.add_argument("--level", default="basic", help="none, basic, extended, layout or all (default: basic)")
     parser.add_argument("--hardware", default="edge-npu", help="a preset to count time for (default: edge-npu)")
     parser.add_argument("--sram", metavar="SIZE", help="on-chip memory instead of the preset's, for example 512KiB")
     parser.add_argument(
@@ -50,13 +50,12 @@ def _verify(report: Report, counterexample: str | None) -> dict[str, Any]:
     from labkit.equivalence import verify
     from labkit.onnx_io import save
     from labkit.passes.blame import blame
-    from labkit.passes.pipeline import PASSES
 
     try:
         return verify(report.original, report.graph).to_dict()
     except NotEquivalent as error:
         reason = str(error)
-    found = blame(report, PASSES)
+    found = blame(report)
     if found is not None and counterexample:
         save(found.graph, counterexample)
     return {"equivalent": False, "reason": reason, "blame": None if found is None else str(found)}

@@ -25,14 +25,11 @@ class Blame:
         return f"step {self.step}, {self.pass_name}: shown by a graph of {len(self.graph.nodes)} nodes"
 
 
-def blame(report: Report, passes: dict[str, Pass]) -> Blame | None:
-    """The first faulty step of a report; None when every step computes the same as the one before it.
-
-    ``passes`` gives the pass of each name, as the pipeline that made the report knew them.
-    """
+def blame(report: Report) -> Blame | None:
+    """The first faulty step of a report; None when every step computes the same as the one before it."""
     before = report.original
     for index, step in enumerate(report.steps):
-        pass_ = passes[step.name]
+        pass_ = report.passes[step.name]
         if _differs(before, step.graph):
             return Blame(index, step.name, shrink(before, partial(_breaks, pass_)))
         before = step.graph

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 from labkit.errors import LabError, NotConverged
 from labkit.graph import Graph
@@ -13,6 +14,9 @@ from labkit.passes.cse import share
 from labkit.passes.dead import eliminate_dead
 from labkit.passes.extremes import EXTREMES
 from labkit.passes.fold import FOLD
+from labkit.passes.fuse import Fuse
+from labkit.passes.gates import GATES
+from labkit.passes.layout import ConvertLayout
 from labkit.passes.merges import MERGES
 from labkit.passes.no_ops import NO_OPS
 from labkit.passes.pad_order import PAD_ORDER
@@ -31,7 +35,7 @@ from labkit.passes.unit_axes import UNITS, UNITS_SINK
 # nodes are shared before a Transpose moves away from the others.
 PASSES: dict[str, Pass] = {
     "no-ops": Sweep("no-ops", NO_OPS),
-    "merges": Sweep("merges", combined(MERGES, UNITS, EXTREMES, PRODUCTS, SPREAD)),
+    "merges": Sweep("merges", combined(MERGES, UNITS, EXTREMES, GATES, PRODUCTS, SPREAD)),
     "fold": Sweep("fold", combined(CONTROL, SHAPES, FOLD)),
     "affine": Sweep("affine", AFFINE),
     "share": share,
@@ -39,7 +43,19 @@ PASSES: dict[str, Pass] = {
     "pads": Sweep("pads", combined(PADS, PAD_ORDER)),
     "dead": eliminate_dead,
 }
-LEVELS: dict[str, tuple[str, ...]] = {"none": (), "basic": tuple(PASSES)}
+# Passes that ask how large the machine's SRAM is, or which order of axes its kernels want.
+MACHINE_PASSES: dict[str, Callable[[Hardware], Pass]] = {"fuse": Fuse, "layout": ConvertLayout}
+
+# A level is a list of phases, each repeated until nothing changes: what is fused is hidden from the basic passes, so
+# these come to rest first; a layout puts transposes between kernels, of weights too, so these follow once more.
+Phase: TypeAlias = tuple[str, ...]
+_BASIC: Phase = tuple(PASSES)
+LEVELS: dict[str, tuple[Phase, ...]] = {
+    "none": (),
+    "basic": (_BASIC,),
+    "extended": (_BASIC, ("fuse",)),
+    "layout": (_BASIC, ("fuse",), ("layout", *_BASIC)),
+}
 
 # A round that changes anything removes a node, an edge or a constant, or shortens a chain; real networks need three or
 # four rounds. Two passes that undo each other would go on for ever, and that is what this limit finds.
@@ -56,34 +72,42 @@ def optimize(
 ) -> Report:
     """Rewrite a graph into one that computes the same with less.
 
-    ``level`` is "none" or "basic"; ``passes`` names passes instead, in the order to run them. ``hardware`` is the
-    machine that costs are counted for, the edge NPU unless given. Raises LabError for an unknown level or pass, and
-    NotConverged, naming the restless passes, when there is no fixed point after ``max_rounds`` rounds.
+    ``level`` is one of LEVELS; ``passes`` names passes instead, in the order to run them. ``hardware`` is the machine
+    that costs are counted for, and for which kernels are fused and laid out: the edge NPU unless given. Raises LabError
+    for an unknown level or pass, and NotConverged, naming the restless passes, when a phase has no fixed point after
+    ``max_rounds`` rounds.
     """
-    names = _names(level, passes)
-    steps, current = [], graph
+    machine = hardware or Hardware.preset("edge-npu")
+    known = {**PASSES, **{name: make(machine) for name, make in MACHINE_PASSES.items()}}
+    steps: list[Step] = []
+    phases = _phases(level, passes, known)
+    for names in phases:
+        steps += _settled(steps[-1].graph if steps else graph, {name: known[name] for name in names}, max_rounds)
+    used = {name: known[name] for names in phases for name in names}
+    return Report(graph, tuple(steps), machine, level if passes is None else "custom", used)
+
+
+def _settled(graph: Graph, passes: Mapping[str, Pass], max_rounds: int) -> Iterator[Step]:
+    """The steps of one phase, until a whole round changes nothing."""
+    current = graph
     for number in range(1, max_rounds + 1):
         changed = []
-        for name in names:
-            after = PASSES[name](current)
+        for name, pass_ in passes.items():
+            after = pass_(current)
             if after is not current:
-                steps.append(Step(name, number, after))
+                yield Step(name, number, after)
                 changed.append(name)
             current = after
         if not changed:
-            break
-    else:
-        raise NotConverged(f"no fixed point after {max_rounds} rounds; still changing the graph: {', '.join(changed)}")
-    machine = hardware or Hardware.preset("edge-npu")
-    level = level if passes is None else "custom"
-    return Report(graph, tuple(steps), machine, level, tuple(PASSES[name] for name in names))
+            return
+    raise NotConverged(f"no fixed point after {max_rounds} rounds; still changing the graph: {', '.join(changed)}")
 
 
-def _names(level: str, passes: Sequence[str] | None) -> tuple[str, ...]:
+def _phases(level: str, passes: Sequence[str] | None, known: Mapping[str, Pass]) -> tuple[Phase, ...]:
     if passes is None:
         if level not in LEVELS:
             raise LabError(f"no level {level!r}; there are: {', '.join(LEVELS)}")
         return LEVELS[level]
-    if unknown := [name for name in passes if name not in PASSES]:
-        raise LabError(f"no pass {unknown[0]!r}; there are: {', '.join(PASSES)}")
-    return tuple(passes)
+    if unknown := [name for name in passes if name not in known]:
+        raise LabError(f"no pass {unknown[0]!r}; there are: {', '.join(known)}")
+    return (tuple(passes),)

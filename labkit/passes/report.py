@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -26,13 +27,13 @@ class Step:
 
 @dataclass(frozen=True)
 class Report:
-    """The steps from the original graph to the optimised one, costed for one machine."""
+    """The steps from the original graph to the optimised one, costed for one machine; ``passes`` are those that ran."""
 
     original: Graph
     steps: tuple[Step, ...]
     hardware: Hardware
     level: str
-    passes: tuple[Pass, ...]
+    passes: Mapping[str, Pass]
 
     @property
     def graph(self) -> Graph:
@@ -47,7 +48,7 @@ class Report:
     @cached_property
     def refusals(self) -> tuple[Refusal, ...]:
         """Why the optimised graph is not smaller: what each guard of each rule refuses in it."""
-        return explain(self.graph, self.passes)
+        return explain(self.graph, self.passes.values())
 
     def on(self, hardware: Hardware) -> Report:
         """The same steps costed for another machine."""

@@ -6,7 +6,7 @@ a guard forbids the rewrite, and says why) or None (not its pattern).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeAlias
 
@@ -135,6 +135,7 @@ def combined(*tables: Table) -> Table:
     return {op: tuple(rule for table in tables for rule in table.get(op, ())) for op in ops}
 
 
-def explain(graph: Graph, passes: tuple[Pass, ...]) -> tuple[Refusal, ...]:
-    """Every refusal of every rule in ``passes``, over one graph: why it is not smaller than it is."""
-    return tuple(refusal for one in passes if isinstance(one, Sweep) for refusal in one.refusals(graph))
+def explain(graph: Graph, passes: Iterable[Pass]) -> tuple[Refusal, ...]:
+    """Every refusal of ``passes`` over one graph: why it is not smaller than it is. Some passes refuse nothing."""
+    asked = (getattr(one, "refusals", None) for one in passes)
+    return tuple(refusal for refusals in asked if refusals for refusal in refusals(graph))

@@ -19,7 +19,7 @@ from labkit.passes.pipeline import LEVELS, PASSES
 from labkit.shrink import shrink
 from tests.fuzz.generate import bound, generate
 
-BASIC = LEVELS["basic"]
+BASIC = LEVELS["basic"][0]
 OUT = Path(tempfile.gettempdir()) / "labkit-fuzz"
 
 

@@ -6,7 +6,7 @@ import pytest
 import labkit
 from labkit import zoo
 from labkit.errors import LabError, NotConverged
-from labkit.passes.pipeline import LEVELS, PASSES
+from labkit.passes.pipeline import LEVELS, MACHINE_PASSES, PASSES
 
 ONES = {name: np.ones(4, np.float32) for name in "sbmv"}
 
@@ -65,7 +65,8 @@ def test_unknown_levels_and_passes_are_refused_with_the_known_ones(hidden_pair, 
 
 
 def test_every_level_names_passes_that_exist():
-    assert {name for names in LEVELS.values() for name in names} <= PASSES.keys()
+    known = PASSES.keys() | MACHINE_PASSES.keys()
+    assert {name for phases in LEVELS.values() for names in phases for name in names} <= known
 
 
 def test_the_report_keeps_every_step_and_its_costs(hidden_pair):
