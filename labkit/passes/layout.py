@@ -66,9 +66,14 @@ class LayoutPlan:
         return {node.results[0].name: order.name if end in inside else FILE for node, end in kernels}
 
     def apply(self) -> Graph:
-        """The graph with these kernels in these orders; the very same one when all are in the file's."""
-        if set(self.labels.values()) <= {FILE}:
-            return self.problem.graph
+        """The graph with these kernels in these orders; the very same one when no kernel on images changes its order.
+
+        (Where it is only about Transposes of the file, the rules about Transposes have done what there is to do.)
+        """
+        graph, order = self.problem.graph, self.problem.order
+        on_images = (node.results[0].name for node in graph.nodes if role(node, order) is Role.IMAGES)
+        if all(self.labels[name] == FILE for name in on_images):
+            return graph
         return rewritten(self.problem, self.inside)
 
     def __str__(self) -> str:
