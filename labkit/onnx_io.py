@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import onnx
 from google.protobuf.message import DecodeError, EncodeError
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, helper
 from onnx.inliner import inline_selected_functions
 
 from labkit import protos, wire
@@ -42,18 +42,28 @@ def load(path: str | os.PathLike[str]) -> Graph:
     path = Path(path)
     try:
         model, weights = wire.read(path)
-        if any(tensor.data_location == TensorProto.EXTERNAL for tensor in model.graph.initializer):
-            onnx.load_external_data_for_model(model, str(path.parent))
     except FileNotFoundError:
         raise GraphError(f"{path}: no such file") from None
     except (DecodeError, UnicodeDecodeError):
         raise GraphError(f"{path}: {_NO_MODEL}") from None
-    except (OSError, onnx.checker.ValidationError) as error:
+    except OSError as error:
         raise GraphError(f"{path}: cannot be read ({error})") from None
     try:
-        return from_model(model, weights)
+        try:
+            return from_model(model, weights)
+        except protos.ElsewhereError:
+            _fetch(model, path.parent)
+            return from_model(model, weights)
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from None
+
+
+def _fetch(model: ModelProto, folder: Path) -> None:
+    """Read what lies in other files of this folder; ONNX refuses any that lie, or lead, outside it."""
+    try:
+        onnx.load_external_data_for_model(model, str(folder))
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
+        raise GraphError(f"external data cannot be read: {' '.join(str(error).split())}") from None
 
 
 def from_model(model: ModelProto, weights: Mapping[str, Array] | None = None) -> Graph:

@@ -43,12 +43,18 @@ def elem_type(dtype: str) -> int:
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
+class ElsewhereError(GraphError):
+    """A tensor whose elements lie in another file: to read a model, its folder has to be known."""
+
+
 def to_array(tensor: TensorProto) -> Array:
     """The tensor's elements, read-only."""
+    if tensor.data_location == TensorProto.EXTERNAL:
+        raise ElsewhereError(f"tensor {tensor.name!r} lies in another file; load the model by its path")
     if min(tensor.dims, default=0) < 0:
         raise GraphError(f"tensor {tensor.name!r} declares the dims {list(tensor.dims)}; none may be negative")
     try:
-        if (dtype := _RAW_TYPES.get(tensor.data_type)) is not None and _is_raw(tensor):
+        if (dtype := _RAW_TYPES.get(tensor.data_type)) is not None and tensor.HasField("raw_data"):
             return np.frombuffer(tensor.raw_data, dtype).reshape(tuple(tensor.dims))  # the bytes cannot be written to
         return read_only(numpy_helper.to_array(tensor))
     except KeyError:
@@ -61,10 +67,6 @@ def to_array(tensor: TensorProto) -> Array:
 _RAW_TYPES = {
     int(helper.np_dtype_to_tensor_dtype(dtype)): dtype.newbyteorder("<") for dtype in map(np.dtype, "efdbhilqBHILQ?")
 }
-
-
-def _is_raw(tensor: TensorProto) -> bool:
-    return tensor.HasField("raw_data") and tensor.data_location != TensorProto.EXTERNAL
 
 
 def to_tensor(array: Array, name: str = "") -> TensorProto:
