@@ -38,8 +38,8 @@ def keeps_order(node: Node) -> bool:
 def reshaped(view: View, x: Value, out: Value, name: str = "") -> Rewrite | None:
     """One Reshape of ``x`` to the shape of ``out``, whose dims have to be known but for one, which is written −1."""
     shape = out.shape
-    if shape is None or view.opset < 5 or 0 in shape or sum(isinstance(dim, str) for dim in shape) > 1:
-        return None  # before opset 5 a Reshape has no input; a 0 in the target would copy a dim
+    if shape is None or 0 in shape or sum(isinstance(dim, str) for dim in shape) > 1:
+        return None  # a 0 in the target would copy a dim
     target = np.array([-1 if isinstance(dim, str) else dim for dim in shape], dtype=np.int64)
     value = Value(view.fresh(f"{out.name}_shape"), TensorType.of(target))
     return Rewrite((Node("Reshape", (x, value), (out,), {}, name=name),), {value.name: target})

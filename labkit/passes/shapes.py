@@ -22,6 +22,8 @@ _LONGEST = 64  # dims of a shape
 _LONGEST_DIM = 200  # characters of an expression
 _SAME_ELEMENTS = {"Identity", "Unsqueeze", "Squeeze", "Reshape", "Flatten"}
 
+_PLUS = "\0"  # no symbol of a file's own looks like a sum
+
 Dims = tuple[Dim, ...]
 Seen = dict[str, Dims | None]
 
@@ -106,11 +108,29 @@ def _elementwise(function: Callable[[Dim, Dim], Dim | None]) -> Callable[[Node, 
 
 
 def _add(a: Dim, b: Dim) -> Dim | None:
-    return a + b if isinstance(a, int) and isinstance(b, int) else a if b == 0 else b if a == 0 else None
+    if isinstance(a, str) and isinstance(b, str):
+        return None
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    symbol, number = (a, b) if isinstance(a, str) else (b, a)
+    return _shifted(str(symbol), int(number))
 
 
 def _subtract(a: Dim, b: Dim) -> Dim | None:
-    return a - b if isinstance(a, int) and isinstance(b, int) else a if b == 0 else None
+    return None if isinstance(b, str) else _add(a, -b)
+
+
+def _shifted(symbol: str, number: int) -> Dim:
+    """A symbol plus a number, which a later sum takes apart again: n + 1 − 1 is n."""
+    base, _, so_far = symbol.partition(_PLUS)
+    total = int(so_far or 0) + number
+    return f"{base}{_PLUS}{total}" if total else base
+
+
+def _multiply(a: Dim, b: Dim) -> Dim | None:
+    if a == 1 or b == 1:
+        return b if a == 1 else a
+    return None if any(isinstance(dim, str) and _PLUS in dim for dim in (a, b)) else product((a, b))
 
 
 def _divide(a: Dim, b: Dim) -> Dim | None:
@@ -123,7 +143,7 @@ _READERS: dict[str, Callable[[Node, list[Dims]], Dims | None]] = {
     "Gather": _gather,
     "Slice": _slice,
     "Concat": lambda node, parts: tuple(dim for part in parts for dim in part),
-    "Mul": _elementwise(lambda a, b: product((a, b))),
+    "Mul": _elementwise(_multiply),
     "Add": _elementwise(_add),
     "Sub": _elementwise(_subtract),
     "Div": _elementwise(_divide),
