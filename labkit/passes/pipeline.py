@@ -17,7 +17,6 @@ from labkit.passes.fold import FOLD
 from labkit.passes.fuse import Fuse
 from labkit.passes.gates import GATES
 from labkit.passes.layout import ConvertLayout
-from labkit.passes.gates import GATES
 from labkit.passes.merges import MERGES
 from labkit.passes.no_ops import NO_OPS
 from labkit.passes.pad_order import PAD_ORDER
