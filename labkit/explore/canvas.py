@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import anywidget
 import traitlets
 from traitlets import HasTraits
 
 from labkit.explore import screen
-from labkit.explore.live import Shown
 from labkit.explore.turns import in_turn
 from labkit.explore.view import View, explain
 
@@ -43,7 +42,15 @@ class CanvasPicture(anywidget.AnyWidget):
         self.scale = screen.scale()
 
 
-State = TypeVar("State", bound=Shown)
+class Drawn(Protocol):
+    """What a view draws: a value that says itself in words."""
+
+    @property
+    def text(self) -> str:
+        """All of it, for saved notebooks, tests and readers without a browser: with a picture in characters."""
+
+
+State = TypeVar("State", bound=Drawn)
 
 
 class CanvasView(View, Generic[State]):
@@ -67,7 +74,7 @@ class CanvasView(View, Generic[State]):
         """Draw the state the controls describe."""
         try:
             state = self._read()
-            shown, self.text = self._spec(state), state.sentence
+            shown, self.text = self._spec(state), state.text
         except Exception as error:  # an exception in a callback is invisible in a notebook
             self.text = explain(error)
             shown = {"error": self.text}
