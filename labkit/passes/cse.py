@@ -23,7 +23,7 @@ def share(graph: Graph) -> Graph:
     Random nodes never, nor nodes with inner graphs; outputs of the graph keep their names. Constants count as equal
     when they are to the bit: +0 is not −0, and one NaN is not another.
     """
-    return Sweep("share", {"*": (_Sharing(_equal_constants(graph)),)})(graph)
+    return Sweep("share", {"*": (_Sharing(equal_constants(graph)),)})(graph)
 
 
 class _Sharing:
@@ -65,7 +65,7 @@ def _attributes(node: Node, opset: int) -> Hashable:
     return tuple(sorted((name, _frozen(attr)) for name, attr in attrs.items()))
 
 
-def _equal_constants(graph: Graph) -> dict[str, Value]:
+def equal_constants(graph: Graph) -> dict[str, Value]:
     """For each constant that repeats an earlier one, that earlier one. A default of an input never counts."""
     alike: dict[Hashable, list[str]] = {}
     found = {}

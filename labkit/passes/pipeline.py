@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from typing import TypeAlias
 
 from labkit.errors import LabError, NotConverged
 from labkit.graph import Graph
 from labkit.hardware import Hardware
+from labkit.passes import measures
 from labkit.passes.affine import AFFINE
 from labkit.passes.control import CONTROL
 from labkit.passes.cse import share
@@ -17,6 +19,7 @@ from labkit.passes.fold import FOLD
 from labkit.passes.fuse import Fuse
 from labkit.passes.gates import GATES
 from labkit.passes.layout import ConvertLayout
+from labkit.passes.measures import Measure
 from labkit.passes.merges import MERGES
 from labkit.passes.no_ops import NO_OPS
 from labkit.passes.pad_order import PAD_ORDER
@@ -45,6 +48,18 @@ PASSES: dict[str, Pass] = {
 }
 # Passes that ask how large the machine's SRAM is, or which order of axes its kernels want.
 MACHINE_PASSES: dict[str, Callable[[Hardware], Pass]] = {"fuse": Fuse, "layout": ConvertLayout}
+# Every rewrite of a pass makes this smaller: so it comes to an end, alone. (See measures.py.)
+MEASURES: dict[str, Measure] = {
+    "no-ops": (measures.nodes, measures.nodes_that_compute),
+    "merges": (measures.nodes, measures.waits, measures.edges, measures.waits_for_transposes),
+    "fold": (measures.nodes, measures.computed_edges, measures.edges),
+    "affine": (measures.nodes,),
+    "share": (measures.nodes, measures.repeated_constants),
+    "transposes": (measures.waits_for_movers,),
+    "pads": (measures.nodes, measures.waits_for_pads),
+    "dead": (measures.nodes, measures.constants),
+    "fuse": (measures.nodes,),
+}
 
 # A level is a list of phases, each repeated until nothing changes: what is fused is hidden from the basic passes, so
 # these come to rest first; a layout puts transposes between kernels, of weights too, so these follow once more.
@@ -57,8 +72,8 @@ LEVELS: dict[str, tuple[Phase, ...]] = {
     "layout": (_BASIC, ("fuse",), ("layout", *_BASIC)),
 }
 
-# A round that changes anything removes a node, an edge or a constant, or shortens a chain; real networks need three or
-# four rounds. Two passes that undo each other would go on for ever, and that is what this limit finds.
+# Real networks need three or four rounds. Two passes that undo each other would go on for ever, and that is what this
+# limit finds.
 MAX_ROUNDS = 25
 
 
@@ -87,20 +102,36 @@ def optimize(
     return Report(graph, tuple(steps), machine, level if passes is None else "custom", used)
 
 
-def _settled(graph: Graph, passes: Mapping[str, Pass], max_rounds: int) -> Iterator[Step]:
-    """The steps of one phase, until a whole round changes nothing."""
-    current = graph
-    for number in range(1, max_rounds + 1):
-        changed = []
-        for name, pass_ in passes.items():
-            after = pass_(current)
-            if after is not current:
-                yield Step(name, number, after)
-                changed.append(name)
-            current = after
-        if not changed:
-            return
-    raise NotConverged(f"no fixed point after {max_rounds} rounds; still changing the graph: {', '.join(changed)}")
+def _settled(graph: Graph, passes: Mapping[str, Pass], max_rounds: int) -> list[Step]:
+    """The steps of one phase, until each of its passes has seen the very same graph and left it alone."""
+    steps: list[Step] = []
+    current, idle = graph, 0
+    for number, (name, pass_) in product(range(1, max_rounds + 1), passes.items()):
+        after = pass_(current)
+        if after is current:
+            idle += 1
+        else:
+            idle = 0
+            steps.append(Step(name, number, after))
+        current = after
+        if idle == len(passes):
+            break
+    if idle < len(passes):
+        raise NotConverged(_restless(graph, steps, max_rounds))
+    return steps
+
+
+def _restless(graph: Graph, steps: Sequence[Step], rounds: int) -> str:
+    """Which passes still changed the graph in the last round; and which of all are to blame, their measure not having
+    fallen. Where all fell, passes undo one another."""
+    changing = dict.fromkeys(step.name for step in steps if step.round == rounds)
+    said = f"no fixed point after {rounds} rounds; still changing the graph: {', '.join(changing)}"
+    for before, step in zip((graph, *(step.graph for step in steps)), steps, strict=False):
+        measure = MEASURES.get(step.name, (measures.nodes,))
+        if not measures.measured(measure, step.graph) < measures.measured(measure, before):
+            found = measures.described(measure, before, step.graph)
+            return f"{said}; restless: {step.name}, whose measure did not fall in round {step.round}: {found}"
+    return f"{said}; the measure of each falls, so they undo one another"
 
 
 def _phases(level: str, passes: Sequence[str] | None, known: Mapping[str, Pass]) -> tuple[Phase, ...]:
