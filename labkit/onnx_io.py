@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeAlias
 
 import onnx
@@ -256,14 +257,19 @@ def to_model(graph: Graph, without: Collection[str] = ()) -> ModelProto:
     )
 
 
-def save(graph: Graph, path: str | os.PathLike[str]) -> None:
+def save(
+    graph: Graph, path: str | os.PathLike[str], metadata: Mapping[str, Mapping[str, str]] = MappingProxyType({})
+) -> None:
     """Write a graph as ONNX: checked in full, then written beside its place and renamed, so never half a file.
 
+    ``metadata`` are words about nodes, by the name of their first output; they become ONNX's ``metadata_props``.
     Raises GraphError when the model does not pass ONNX's checker or the folder cannot be written.
     """
     path = Path(path)
     weights = {name: array for name, array in graph.constants.items() if wire.is_large(array)}
     model = to_model(graph, without=weights)
+    for node in model.graph.node if metadata else ():
+        helper.set_metadata_props(node, dict(metadata.get(next(filter(None, node.output), ""), {})))
     _check(model, {name: TensorType.of(array) for name, array in weights.items() if name not in graph.input_names})
     temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
     try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from labkit.commands import Answer
 from labkit.errors import NotEquivalent
 from labkit.hardware import Hardware
-from labkit.units import parse_bytes
+from labkit.units import format_bytes, format_seconds, parse_bytes
 
 if TYPE_CHECKING:
     from labkit.passes.report import Report
@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--counterexample", metavar="FILE", help="with --verify: where it fails, the smallest graph that shows it"
     )
+    parser.add_argument("--schedule", action="store_true", help="print the loops of every kernel, at its best tile")
     parser.add_argument("--verify", action="store_true", help="run both models on drawn inputs and compare the outputs")
 
 
@@ -31,6 +32,7 @@ def run(args: argparse.Namespace) -> Answer:
     """Optimise, verify if asked, and write the file only when the outputs agree."""
     from labkit.onnx_io import load, save
     from labkit.passes.pipeline import optimize
+    from labkit.scheduling import metadata
 
     hardware = Hardware.preset(args.hardware)
     if args.sram:
@@ -40,9 +42,10 @@ def run(args: argparse.Namespace) -> Answer:
     verdict = _verify(report, args.counterexample) if args.verify else None
     ok = verdict is None or verdict["equivalent"]
     if args.output and ok:
-        save(report.graph, args.output)
+        save(report.graph, args.output, metadata(report.schedule) if args.level == "all" else {})
     data = {**report.to_dict(), "model": args.model, "verify": verdict, "output": args.output if ok else None}
-    return Answer(data, _text(report, verdict, data["output"]), ok)
+    text = _text(report, verdict, data["output"])
+    return Answer(data, f"{text}\n\n{report.schedule}" if args.schedule else text, ok)
 
 
 def _verify(report: Report, counterexample: str | None) -> dict[str, Any]:
@@ -67,6 +70,8 @@ def _text(report: Report, verdict: dict[str, Any] | None, output: str | None) ->
         lines.append(
             f"dims that are no numbers, counted as 1: {', '.join(assumed[:8])}{', …' if len(assumed) > 8 else ''}"
         )
+    if report.level == "all":
+        lines.append(_scheduled(report))
     if report.refusals:
         lines += ["", f"left alone ({len(report.refusals)}):", *(f"  {refusal}" for refusal in report.refusals[:10])]
     if verdict and verdict["equivalent"]:
@@ -80,3 +85,15 @@ def _text(report: Report, verdict: dict[str, Any] | None, output: str | None) ->
     if output:
         lines.append(f"written to {output}")
     return "\n".join(lines)
+
+
+def _scheduled(report: Report) -> str:
+    """What the kernels move at their best tiles, in one line."""
+    from labkit.scheduling import schedule
+
+    single, double = report.schedule, schedule(report.graph, report.hardware, "double")
+    return (
+        f"scheduled within {format_bytes(report.hardware.sram_bytes)} of SRAM: {format_bytes(single.dram_bytes)} of DRAM "
+        f"traffic with re-loads, {single.transactions:,} transfers, high water {format_bytes(single.high_water_bytes)}; "
+        f"{format_seconds(single.time_s)}, or {format_seconds(double.time_s)} with two buffers for each input"
+    )

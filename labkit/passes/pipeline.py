@@ -70,6 +70,7 @@ LEVELS: dict[str, tuple[Phase, ...]] = {
     "basic": (_BASIC,),
     "extended": (_BASIC, ("fuse",)),
     "layout": (_BASIC, ("fuse",), ("layout", *_BASIC)),
+    "all": (_BASIC, ("fuse",), ("layout", *_BASIC)),
 }
 
 # Real networks need three or four rounds. Two passes that undo each other would go on for ever, and that is what this

@@ -13,6 +13,7 @@ from labkit.errors import LabError
 from labkit.graph import Graph, Node
 from labkit.hardware import Hardware
 from labkit.passes.rewriting import Pass, Refusal, explain
+from labkit.scheduling import Schedule, schedule
 from labkit.units import format_bytes, format_count, format_seconds
 
 
@@ -50,8 +51,13 @@ class Report:
         """Why the optimised graph is not smaller: what each guard of each rule refuses in it."""
         return explain(self.graph, self.passes.values())
 
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The optimised graph's kernels at their best tiles on the machine; SramOverflow when one has none that fits."""
+        return schedule(self.graph, self.hardware)
+
     def on(self, hardware: Hardware) -> Report:
-        """The same steps costed for another machine."""
+        """The same steps costed, and the same graph scheduled, for another machine."""
         return replace(self, hardware=hardware)
 
     def diff(self, step: int) -> str:
@@ -95,6 +101,7 @@ class Report:
             "after": rows[-1],
             "refusals": [{"rule": r.rule, "node": r.node, "guard": r.guard, "why": r.why} for r in self.refusals],
             "assumed": list(self.costs[-1].assumed),
+            **({"schedule": self.schedule.to_dict()} if self.level == "all" else {}),
         }
 
     def rows(self) -> tuple[tuple[str, ...], ...]:
