@@ -6,12 +6,17 @@ Whoever else reads the padded tensor keeps the Pad: the window still reads less.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
 
-from labkit.graph import Array, Node
+from labkit.graph import Array, Node, Value
+from labkit.passes.ranges import clip_bounds
 from labkit.passes.rewriting import Refusal, Rewrite, Table, View, before
+
+_NOT_NEGATIVE = {"Relu", "Exp", "HardSigmoid", "Sigmoid", "Softmax", "Softplus", "Sqrt"}
+_SOME_OF_ITS_INPUT = {"Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 
 
 def pad_into_conv(view: View, node: Node) -> Rewrite | Refusal | None:
@@ -31,10 +36,27 @@ def pad_into_conv_integer(view: View, node: Node) -> Rewrite | Refusal | None:
 
 
 def pad_into_max_pool(view: View, node: Node) -> Rewrite | Refusal | None:
-    """MaxPool never picks padding, which acts as −∞; a Pad of 0 wins where all else is negative."""
+    """MaxPool never picks padding, which acts as −∞; a Pad of 0 wins where all else is negative, which nothing is that
+    comes out of a Relu."""
     if len(node.outputs) > 1 and node.outputs[1] is not None:
         return None  # indices count the padding of a Pad, not of the pool
-    return _absorb(view, node, neutral=_is_lowest, named="a MaxPool pads with the lowest number")
+    pad = before(view, node, {"Pad"})
+    floor = -inf if pad is None else _floor(view, pad.inputs[0])
+    named = "a MaxPool pads with the lowest number"
+    return _absorb(view, node, neutral=lambda fill: _is_lowest(fill) or fill <= floor, named=named)
+
+
+def _floor(view: View, value: Value | None) -> float:
+    """What no element of a value is below; −∞ where that is not known."""
+    node = view.producer(value)
+    while node is not None and not node.domain and node.op in _SOME_OF_ITS_INPUT:
+        node = view.producer(node.inputs[0])
+    if node is None or node.domain:
+        return -inf
+    if node.op == "Clip":
+        bounds = clip_bounds(view, node)
+        return -inf if bounds is None else bounds.cut(-inf)
+    return 0 if node.op in _NOT_NEGATIVE else -inf
 
 
 def pad_into_average_pool(view: View, node: Node) -> Rewrite | Refusal | None:

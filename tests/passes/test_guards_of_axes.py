@@ -133,6 +133,16 @@ RULES = {
     "a pad that makes one element three": (
         "(float[1, 5, 1] x) => (float[1, 1, 5, 3] y) { p = Pad(x, s) y = Unsqueeze(p, a) }",
         {"a": i(0), "s": i(0, 0, 1, 0, 0, 1)}, "Reshape Pad", 17),
+    "a pad of zero between a relu and a max pool": (
+        "(float[1, 1, 4, 4] x) => (float[1, 1, 4, 5] y) { r = Relu(x) p = Pad(r, s) y = MaxPool <kernel_shape: ints = [2, 2]> (p) }",
+        {"s": i(0, 0, 1, 1, 0, 0, 0, 1)}, "Relu MaxPool", 17),
+    "a pad of zero between a sigmoid, moved, and a max pool": (
+        "(float[1, 4, 1, 4] x) => (float[1, 1, 4, 5] y) { r = Sigmoid(x) t = Transpose <perm: ints = [0, 2, 1, 3]> (r) p = Pad(t, s) "
+        "y = MaxPool <kernel_shape: ints = [2, 2]> (p) }",
+        {"s": i(0, 0, 1, 1, 0, 0, 0, 1)}, "Sigmoid Transpose MaxPool", 17),
+    "a pad of what a clip lets through": (
+        "(float[1, 1, 4, 4] x) => (float[1, 1, 4, 5] y) { r = Clip(x, l) p = Pad(r, s, v) y = MaxPool <kernel_shape: ints = [2, 2]> (p) }",
+        {"s": i(0, 0, 1, 1, 0, 0, 0, 1), "l": np.float32(-1), "v": np.float32(-1)}, "Clip MaxPool", 17),
     "a pad that is read elsewhere": (
         "(float[1, 3, 4, 4] x) => (float[1, 4, 4, 4] y, float[1, 3, 4, 6] z) { p = Pad(x, s) y = Conv(p, w) z = Relu(p) }",
         {**CONV, "s": i(0, 0, 0, 1, 0, 0, 0, 1)}, "Pad Conv Relu", 17),
@@ -211,6 +221,18 @@ KEPT = {
         "(float[3, 1] x, float[1, 3] v) => (float[3] y) { s = Squeeze(x, a) t = Squeeze(v, b) y = Sub(s, t) }", {"a": i(1), "b": i(0)}, 17),
     "a constant as large as what is split": (
         "(float[6, 2] x) => (float[3, 4] y) { s = Reshape(x, a) y = Mul(s, k) }", {"a": i(3, 4), "k": f(3, 4)}, 17),
+    "a pad of more than a relu may leave, before a max pool": (
+        "(float[1, 1, 4, 4] x) => (float[1, 1, 4, 5] y) { r = Relu(x) p = Pad(r, s, v) y = MaxPool <kernel_shape: ints = [2, 2]> (p) }",
+        {"s": i(0, 0, 1, 1, 0, 0, 0, 1), "v": np.float32(1)}, 17),
+    "a pad of zero between what may be negative and a max pool": (
+        "(float[1, 1, 4, 4] x) => (float[1, 1, 4, 5] y) { r = LeakyRelu(x) p = Pad(r, s) y = MaxPool <kernel_shape: ints = [2, 2]> (p) }",
+        {"s": i(0, 0, 1, 1, 0, 0, 0, 1)}, 17),
+    "a pad of zero behind a clip that a caller bounds": (
+        "(float[1, 1, 4, 4] x, float l) => (float[1, 1, 4, 5] y) { r = Clip(x, l) p = Pad(r, s) y = MaxPool <kernel_shape: ints = [2, 2]> (p) }",
+        {"s": i(0, 0, 1, 1, 0, 0, 0, 1)}, 17),
+    "a pad of zero behind a clip whose bounds cross": (
+        "(float[1, 1, 4, 4] x) => (float[1, 1, 4, 5] y) { r = Clip(x, l, h) p = Pad(r, s) y = MaxPool <kernel_shape: ints = [2, 2]> (p) }",
+        {"s": i(0, 0, 1, 1, 0, 0, 0, 1), "l": np.float32(1), "h": np.float32(-1)}, 17),
     "a pad by an input before a transposition": (
         f"(float[2, 3, 4, 5] x, int64[8] s) => (float[\"p\", \"q\", \"r\", \"t\"] y) {{ p = Pad(x, s) y = {LAST} (p) }}", {}, 17),
     "a crop before a transposition": (
