@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from labkit.errors import LabError, NotEquivalent
 from labkit.graph import Array, Graph, TensorType, Value
-from labkit.interpreter import run
+from labkit.interpreter import evaluate, run
 from labkit.onnx_io import to_model
+from labkit.sizes import MOST_BYTES, check_sizes
+from labkit.units import format_bytes
 
 Runner: TypeAlias = Callable[[dict[str, Array]], list[Any]]
 
@@ -43,7 +46,7 @@ def verify(before: Graph, after: Graph, *, seed: int = 0) -> Equivalence:
 
     Draws: normal (twice), all negative, zeros of both signs, denormals, and normal with NaN and ±Inf strewn in.
     A draw that the first graph itself cannot run is left out. Raises NotEquivalent with the first difference, LabError
-    when the interfaces differ or no draw could be run.
+    when the interfaces differ, no draw could be run, or a tensor is too large to hold.
     """
     _same_interface(before, after)
     judge, first, second = _judge(before, after)
@@ -52,6 +55,8 @@ def verify(before: Graph, after: Graph, *, seed: int = 0) -> Equivalence:
     tolerances = _tolerances(before)
     count, reason = 0, ""
     for kind, feeds in draws(before, seed):
+        for graph in (before, after):
+            check_sizes(graph, {**graph.constants, **feeds}, evaluate)
         try:
             expected = first(feeds)
         except Exception as error:  # a judge raises what it likes; the draw does not suit this model
@@ -192,6 +197,7 @@ def draws(graph: Graph, seed: int) -> Iterator[tuple[str, dict[str, Array]]]:
         yield kind, {value.name: _draw(rng, value, kind) for value in fed}
 
 
+_MOST_AXES = 64  # of an array, says NumPy
 _STRANGE = "NaN and infinities"
 _KINDS = ("normal", "normal again", "negative", "zeros", "denormals", _STRANGE)
 
@@ -201,6 +207,10 @@ def _draw(rng: np.random.Generator, value: Value, kind: str) -> Array:
         raise LabError(f"input {value.name!r} declares no shape; no input can be drawn for it")
     dtype = value.type.dtype
     shape = tuple(dim if isinstance(dim, int) else 2 for dim in value.type.shape)
+    if len(shape) > _MOST_AXES or 8 * prod(shape) > MOST_BYTES:
+        size = f"{len(shape)} axes, {format_bytes(value.type.nbytes)}"
+        most = f"{_MOST_AXES} axes and {format_bytes(MOST_BYTES)} of doubles"
+        raise LabError(f"input {value.name!r} is too large to be drawn: {size}; {most} would do")
     if dtype == "string":
         return rng.choice(np.array(["a", "b", ""], dtype=object), shape)
     if dtype == "bool":

@@ -14,15 +14,20 @@ from labkit.ops import row
 from labkit.ops.compute import Args
 
 Feeds: TypeAlias = Mapping[str, Any]
+_ACCIDENTS = (ValueError, IndexError, TypeError, KeyError, OverflowError, ZeroDivisionError, MemoryError)
 
 
 def run(graph: Graph, feeds: Feeds) -> dict[str, Array]:
     """Compute the outputs of ``graph`` for these inputs: a dict from output name to array.
 
     An input that has a default may be left out. Raises GraphError for a missing, unknown or ill-typed input, and for
-    an operator that neither the op table nor ONNX knows; the message names it.
+    an operator that neither the op table nor ONNX knows, and for tensors too large to hold; the message names it.
     """
-    return _run(graph, {**graph.constants, **_checked(graph, feeds)})
+    from labkit.sizes import check_sizes
+
+    values = {**graph.constants, **_checked(graph, feeds)}
+    check_sizes(graph, values, evaluate)
+    return _run(graph, values)
 
 
 def _run(graph: Graph, values: dict[str, Any]) -> dict[str, Array]:
@@ -51,7 +56,7 @@ def evaluate(node: Node, values: Mapping[str, Any], opsets: Mapping[str, int]) -
         try:
             with np.errstate(all="ignore"):  # NaN and infinities are values here, not accidents
                 results = op.run(Args(node.attrs, arrays, opsets.get("", 1), wanted))
-        except (ValueError, IndexError, TypeError, KeyError) as error:
+        except _ACCIDENTS as error:
             raise GraphError(f"{node.label} cannot run: {' '.join(str(error).split())}") from error
         if results is not None:
             return results

@@ -41,10 +41,10 @@ def run(args: argparse.Namespace) -> Answer:
     report = optimize(graph, level=args.level, hardware=hardware)
     verdict = _verify(report, args.counterexample) if args.verify else None
     ok = verdict is None or verdict["equivalent"]
-    if args.output and ok:
-        save(report.graph, args.output, metadata(report.schedule) if args.level == "all" else {})
     data = {**report.to_dict(), "model": args.model, "verify": verdict, "output": args.output if ok else None}
     text = _text(report, verdict, data["output"])
+    if args.output and ok:  # last: whatever goes wrong before leaves no file
+        save(report.graph, args.output, metadata(report.schedule) if args.level == "all" else {})
     return Answer(data, f"{text}\n\n{report.schedule}" if args.schedule else text, ok)
 
 
