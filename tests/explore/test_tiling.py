@@ -108,7 +108,7 @@ def test_a_twin_that_is_no_whole_number_is_refused():
 
 def test_every_control_changes_picture_and_text():
     view = tiling.show(panel.HardwareState(hardware=SMALL), shape="128", square=False, TM=32, TN=32, TK=16)
-    moves = {"order": "nkm", "c_policy": "spill", "buffers": "double", "TM": 8, "TN": 8, "TK": 8, "memory": "lru"}
+    moves = {"order": "nkm", "c_policy": "spill", "buffers": "double", "TM": 8, "TN": 4, "TK": 2, "memory": "lru"}
     moves |= {"shape": "96,128,64", "square": True}
     assert set(moves) == set(view.controls)
     for name, value in moves.items():
