@@ -93,7 +93,8 @@ def _scheduled(report: Report) -> str:
 
     single, double = report.schedule, schedule(report.graph, report.hardware, "double")
     return (
-        f"scheduled within {format_bytes(report.hardware.sram_bytes)} of SRAM: {format_bytes(single.dram_bytes)} of DRAM "
-        f"traffic with re-loads, {single.transactions:,} transfers, high water {format_bytes(single.high_water_bytes)}; "
-        f"{format_seconds(single.time_s)}, or {format_seconds(double.time_s)} with two buffers for each input"
+        f"scheduled within {format_bytes(report.hardware.sram_bytes)} of SRAM: "
+        f"{format_bytes(single.dram_bytes)} of DRAM traffic with re-loads, {single.transactions:,} transfers, "
+        f"high water {format_bytes(single.high_water_bytes)}; {format_seconds(single.time_s)}, "
+        f"or {format_seconds(double.time_s)} with two buffers for each input"
     )

@@ -53,7 +53,7 @@ class Report:
 
     @cached_property
     def schedule(self) -> Schedule:
-        """The optimised graph's kernels at their best tiles on the machine; SramOverflow when one has none that fits."""
+        """The optimised graph's kernels at their best tiles on the machine; SramOverflow when one does not fit."""
         return schedule(self.graph, self.hardware)
 
     def on(self, hardware: Hardware) -> Report:
