@@ -12,10 +12,11 @@ from labkit.errors import LabError
 from labkit.memory.affine import Int64s, Trace
 from labkit.memory.distances import LruCounts, lru_counts
 from labkit.memory.engine import EngineName, choose
+from labkit.memory.expansion import Batch
 from labkit.memory.periodic import Period, TensorLines, period
 from labkit.memory.program import Level
 from labkit.memory.reuse import Start, miss_curve
-from labkit.memory.stream import Batch, Batches
+from labkit.memory.stream import Batches
 from labkit.memory.sweep import Sets
 from labkit.units import format_bytes
 
@@ -173,7 +174,7 @@ class _SetRun:
         self._periods = [self._period(item) for item in self._items]
         self._engine = choose(self._entries(), engine)
         if self._engine.sweep:  # in one form or the other, the loops are the same
-            self._batches = Batches(trace, cache.line_bytes, cache=Sets(cache.sets, ways))
+            self._batches = Batches(trace, cache.line_bytes, cache=Sets(cache.sets, ways, self._owners.disjoint))
             self._items = self._batches.program.top if self._batches.program else ()
 
     def counts(self, steady: bool) -> LruCounts:

@@ -13,8 +13,8 @@ from labkit.memory.affine import Int64s
 from labkit.memory.compiled_belady import belady
 from labkit.memory.compiled_reuse import Reuse
 from labkit.memory.compiled_sweep import sweep
+from labkit.memory.expansion import Batch
 from labkit.memory.jit import compiled
-from labkit.memory.stream import Batch
 
 __all__ = ["Reuse", "belady", "lru", "sweep"]
 

@@ -13,8 +13,8 @@ import numpy as np
 from numba import int64, uint64
 
 from labkit.memory.affine import Int64s
+from labkit.memory.expansion import Batch
 from labkit.memory.jit import compiled, ones, pasted
-from labkit.memory.stream import Batch
 
 _NEVER = 2**32 - 1  # positions are 32-bit numbers: half as much to fetch for a line
 _BLOCK, _REGION = 2**15, 2**20

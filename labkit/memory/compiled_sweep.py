@@ -243,6 +243,8 @@ def _sweep(tags, ways, rows, steps, count, line_bytes, shift, writes, tensors, m
         order = _schedule(steps, count, line_bytes, crossing, offsets, heads, order)
         for j in range(1, count):
             begin, end = heads[j], heads[j + 1]
+            if begin == end and not some_full:
+                continue
             some_full |= _fill(tags, width, starts, steps, order, begin, end, j, line_bytes, shift, own, full, coming)
             _leave(tags, width, starts, steps, order, begin, end, j - 1, line_bytes, shift, own, uses, full)
             _come(

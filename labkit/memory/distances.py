@@ -9,9 +9,10 @@ import numpy as np
 from labkit.errors import LabError
 from labkit.memory.affine import Int64s, Trace
 from labkit.memory.engine import EngineName, choose
+from labkit.memory.expansion import Batch
 from labkit.memory.periodic import Period, TensorLines, period, stands_alone
 from labkit.memory.program import Level
-from labkit.memory.stream import Batch, Batches
+from labkit.memory.stream import Batches
 
 _MOST_LINES = 2**27
 _SPARSE = 2**22  # from so many lines on, gaps between them are closed if few of them are touched

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, cast
 
 from labkit.errors import LabError
 from labkit.memory.affine import Bools, Int32s, Int64s
-from labkit.memory.stream import Batch
+from labkit.memory.expansion import Batch
 from labkit.memory.sweep import Sweep
 
 EngineName = Literal["auto", "compiled", "interpreted"]

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from labkit.memory.affine import Bools, Int32s, Int64s
-from labkit.memory.stream import Batch
+from labkit.memory.expansion import Batch
 
 Columns = list[tuple[bool, int]]
 sweep = None  # what a compiled loop gains by it, plain Python would lose

@@ -103,3 +103,10 @@ def _same_address(before: Loop | Reference, item: Reference) -> bool:
         item.base,
         item.strides,
     )
+
+
+def line_of(addresses: Int64s, line_bytes: int) -> Int64s:
+    """The lines of addresses."""
+    if line_bytes & (line_bytes - 1):
+        return addresses // line_bytes
+    return addresses >> (line_bytes.bit_length() - 1)

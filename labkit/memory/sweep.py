@@ -39,10 +39,11 @@ class Sweep(NamedTuple):
 
 
 class Sets(NamedTuple):
-    """The shape of a cache."""
+    """The shape of a cache; ``apart``: no line of the trace belongs to two tensors."""
 
     sets: int
     ways: int
+    apart: bool = False
 
 
 def crossings(steps: Int64s, line_bytes: int) -> float:
@@ -53,7 +54,7 @@ def crossings(steps: Int64s, line_bytes: int) -> float:
 def cost(starts: Int64s, steps: Int64s, count: int, line_bytes: int, cache: Sets) -> float:
     """Estimate of a sweep of one row in accesses simulated one by one; infinite where it would be too long."""
     each = crossings(steps, line_bytes)
-    if each * count > _MOST_CROSSINGS:
+    if each * count > _MOST_CROSSINGS or each * _EACH_CROSSING > starts.size:
         return np.inf
     lines = np.unique(starts // line_bytes)
     in_set = np.bincount(lines % cache.sets, minlength=cache.sets)

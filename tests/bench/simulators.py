@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from labkit.memory.cache import Cache, simulate
+from labkit.memory.conv_trace import conv_trace
 from labkit.memory.engine import EngineName
 from labkit.memory.reuse import miss_curve
 from labkit.memory.trace import AddressTrace, Trace, chunks, matmul_trace
@@ -94,6 +95,9 @@ def rates(base: float | None) -> None:
         "nest: naive 256³": (matmul_trace(256, 256, 256), "compiled"),
         "nest: naive 250³": (matmul_trace(250, 250, 250), "compiled"),
         "nest: tiled 256³, T=32": (matmul_trace(256, 256, 256, tile=(32, 32, 32)), "compiled"),
+        "nest: tiled 250³, T=32": (matmul_trace(250, 250, 250, tile=(32, 32, 32)), "compiled"),
+        "nest: 3×3, 64×56×56, padded, NHWC": (conv_trace(1, 64, 56, 56, 64, 3, pad=1, order="NHWC"), "compiled"),
+        "nest: 3×3, 64×56×56, padded, NCHW": (conv_trace(1, 64, 56, 56, 64, 3, pad=1), "compiled"),
         "nest: tiled 1024³, T=32": (matmul_trace(1024, 1024, 1024, tile=(32, 32, 32)), "compiled"),
         "addresses: naive 64³, plain Python": (written_out(matmul_trace(64, 64, 64)), "interpreted"),
         "nest: naive 128³, plain Python": (matmul_trace(128, 128, 128), "interpreted"),
