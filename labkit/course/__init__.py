@@ -1,15 +1,15 @@
-"""Notebooks, exercises and grades. In an exercise: ``from labkit.course import check``."""
+"""Notebooks, exercises and grades. In an exercise: ``from labkit.course import sheet``."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["check"]
+__all__ = ["sheet"]
 
 
 def __getattr__(name: str) -> Any:
-    if name != "check":
+    if name != "sheet":
         raise AttributeError(f"labkit.course has no {name!r}")
-    from labkit.course.checking import check
+    from labkit.course.checking import sheet
 
-    return check
+    return sheet

@@ -120,8 +120,8 @@ def _outcomes(answers: Answers, parts: list[str], limits: Limits) -> dict[str, O
     for _ in range(_MOST_PROCESSES):
         missing = [name for name in parts if name not in outcomes]
         cells = [(cell.number, cell.source) for cell in answers.cells if f"cell {cell.number}" not in broken]
-        job = {"exercise": answers.exercise, "cells": cells, "parts": missing, "memory_bytes": limits.memory_bytes}
-        found, last, why = _run(job, limits.seconds)
+        job = {"exercise": answers.exercise, "seed": answers.seed, "cells": cells, "parts": missing}
+        found, last, why = _run({**job, "memory_bytes": limits.memory_bytes}, limits.seconds)
         outcomes.update({unit: outcome for unit, outcome in found.items() if unit not in outcomes})
         if last is None:
             break  # it came to its end, or fell over between two units: what is missing stays wrong

@@ -24,10 +24,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Answers:
-    """What a student handed in for ``exercise`` ("ex01"): code cells without the course's own check cells."""
+    """What a student handed in for ``exercise`` ("ex01"): code cells without the course's own check cells.
+
+    ``seed`` is that of the student's variant, 0 for the common exercise.
+    """
 
     exercise: str
     cells: tuple[Cell, ...]
+    seed: int = 0
 
 
 def read_answers(path: Path) -> Answers:
@@ -41,7 +45,7 @@ def read_answers(path: Path) -> Answers:
         for number, cell in enumerate(cells.all, start=1)
         if cell.get("cell_type") == "code" and not _is_check(cell)
     ]
-    return Answers(exercise, tuple(code))
+    return Answers(exercise, tuple(code), _seed(cells.metadata))
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,11 @@ def _exercise(metadata: dict[str, Any], cells: list[dict[str, Any]]) -> str | No
         if found:
             return found[0]
     return None
+
+
+def _seed(metadata: dict[str, Any]) -> int:
+    seed = _table(metadata, "labkit").get("seed", 0)
+    return seed if type(seed) is int and seed >= 0 else 0
 
 
 def _is_check(cell: dict[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
-from labkit.course.checking import CheckFailed, Part, judge, parts_of
+from labkit.course.checking import GRADING_ROUNDS, CheckFailed, Part, judge, parts_of
 
 _QUIET = (NotImplementedError, CheckFailed)  # an unwritten function or a failed check in a cell: the parts tell it
 _MESSAGE_CHARS = 400
@@ -37,7 +37,9 @@ def main() -> NoReturn:
     for number, source in job["cells"]:
         _run_cell(number, source, namespace, say)
     for name in job["parts"]:
-        _check_part(name, parts, namespace, say)
+        say("start", unit=name)
+        message = verdict(name, parts[name], namespace, job["seed"])
+        say("done", unit=name, right=not message, message=message)
     os._exit(0)
 
 
@@ -98,19 +100,19 @@ def _compile(source: str, name: str) -> Any:
             return compile(re.sub(r"(?m)^([ \t]*)[%!?].*$", r"\1pass", source), name, "exec", dont_inherit=True)
 
 
-def _check_part(name: str, parts: Mapping[str, Part], namespace: dict[str, Any], say: Say) -> None:
-    part = parts[name]
-    say("start", unit=name)
-    message = ""
+def verdict(name: str, part: Part, namespace: Mapping[str, Any], seed: int = 0, rounds: int = GRADING_ROUNDS) -> str:
+    """What is wrong with one part's function, in one line for the student; "" when it is right."""
     try:
         if part.function not in namespace:
             raise CheckFailed(f"{name}: there is no function {part.function} in the notebook.")
-        judge(name, part, namespace[part.function])
+        judge(name, part, namespace[part.function], seed, rounds)
     except CheckFailed as failure:
         message = str(failure) or f"{name} is wrong."
     except BaseException as error:
         message = f"{name}: {part.function} raised {describe(error)}"
-    say("done", unit=name, right=not message, message=message[:_MESSAGE_CHARS])
+    else:
+        message = ""
+    return message[:_MESSAGE_CHARS]
 
 
 def describe(error: BaseException) -> str:

@@ -1,19 +1,22 @@
 # %% [markdown]
 # # Exercise 01 · Layouts
 #
-# Six functions, twelve points. You write the counters of lesson 01 yourself.
+# Seven functions, fourteen points. You write the counters of lesson 01 yourself.
 #
 # - Write your code where it says so, and keep the name and the arguments of each function.
 # - Below each function is a check. Run it as often as you like: it says "right", or what to look at.
 # - Shapes are logical shapes (N, C, H, W). Strides and offsets count **elements**, lines and prices count **bytes**.
-# - A check may call your function with other shapes than the example. The time it takes plays no part.
+# - A check calls your function with shapes of its own, and grading uses more of them. Time plays no part.
 
 # %% nbgrader={"grade_id": "ex01-setup", "locked": true}
 import numpy as np
 
 from labkit import Layout
-from labkit.course import check
+from labkit.course import sheet
 from labkit.memory.ledger import Ledger
+
+ex01 = sheet("ex01", seed=0)
+check = ex01.check
 
 # %% [markdown]
 # ## 1.1 · Strides of a memory order (2 points)
@@ -21,10 +24,16 @@ from labkit.memory.ledger import Ledger
 # Write `strides(shape, order)`. `shape` is always (N, C, H, W). `order` names the same four axes from the slowest
 # to the fastest in memory, for example "NHWC". Give back the four strides in elements, listed in logical order: N,
 # C, H, W. Do it without labkit's `Layout`.
+#
+# <details><summary>Hint</summary>
+#
+# Walk from the last letter of the order to the first, and keep what one step there must skip.
+#
+# </details>
 
 
 # %% nbgrader={"grade_id": "ex01-1", "solution": true}
-def strides(shape, order):
+def strides(shape: tuple[int, ...], order: str) -> tuple[int, ...]:
     """Strides (N, C, H, W) in elements.
 
     >>> strides((2, 3, 4, 4), "NCHW")
@@ -44,16 +53,25 @@ def strides(shape, order):
 
 # %% nbgrader={"grade_id": "ex01-1-check", "grade": true, "points": 2}
 check("1.1", strides)
+### BEGIN HIDDEN TESTS
+ex01.grade("1.1", strides)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 1.2 · Offset of an element (1 point)
 #
 # Write `offset_of(index, strides, offset)`. `offset` is where the element with all indices zero lies. Strides may
 # be negative (a flipped axis) or zero (a broadcast one).
+#
+# <details><summary>Hint</summary>
+#
+# Where is the element with all indices zero? From there, each index makes its own steps.
+#
+# </details>
 
 
 # %% nbgrader={"grade_id": "ex01-2", "solution": true}
-def offset_of(index, strides, offset):
+def offset_of(index: tuple[int, ...], strides: tuple[int, ...], offset: int) -> int:
     """Offset of one element, in elements.
 
     >>> offset_of((1, 2, 3, 0), (48, 16, 4, 1), 0)
@@ -68,6 +86,9 @@ def offset_of(index, strides, offset):
 
 # %% nbgrader={"grade_id": "ex01-2-check", "grade": true, "points": 1}
 check("1.2", offset_of)
+### BEGIN HIDDEN TESTS
+ex01.grade("1.2", offset_of)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 1.3 · View or copy (2 points)
@@ -78,10 +99,16 @@ check("1.2", offset_of)
 #
 # Write `can_flatten(shape, strides)`: True when a view is enough, False when a copy is needed. Every length is 1 or
 # more. Remember that an axis of length 1 never moves.
+#
+# <details><summary>Hint</summary>
+#
+# Write down the offsets of a small example in logical order, and their differences.
+#
+# </details>
 
 
 # %% nbgrader={"grade_id": "ex01-3", "solution": true}
-def can_flatten(shape, strides):
+def can_flatten(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Whether the tensor can be seen as one flat axis without a copy.
 
     >>> can_flatten((3, 4), (4, 1))
@@ -105,6 +132,9 @@ def can_flatten(shape, strides):
 
 # %% nbgrader={"grade_id": "ex01-3-check", "grade": true, "points": 2}
 check("1.3", can_flatten)
+### BEGIN HIDDEN TESTS
+ex01.grade("1.3", can_flatten)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 1.4 · Lines touched (2 points)
@@ -113,10 +143,16 @@ check("1.3", can_flatten)
 # elements at these offsets? `offsets` is a list of offsets in elements, in any order; one may come twice. An
 # element has `itemsize` bytes and never crosses a line border, because `itemsize` divides `line_bytes` and offset 0
 # lies at byte 0.
+#
+# <details><summary>Hint</summary>
+#
+# In which line lies one element? Two elements of one line are fetched together: which type of Python forgets doubles?
+#
+# </details>
 
 
 # %% nbgrader={"grade_id": "ex01-4", "solution": true}
-def lines_touched(offsets, itemsize, line_bytes):
+def lines_touched(offsets: list[int], itemsize: int, line_bytes: int) -> int:
     """Number of different lines that hold these elements.
 
     >>> lines_touched([0, 16, 32], 4, 64)
@@ -131,6 +167,9 @@ def lines_touched(offsets, itemsize, line_bytes):
 
 # %% nbgrader={"grade_id": "ex01-4-check", "grade": true, "points": 2}
 check("1.4", lines_touched)
+### BEGIN HIDDEN TESTS
+ex01.grade("1.4", lines_touched)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 1.5 · Pixels across a line border (2 points)
@@ -138,10 +177,16 @@ check("1.4", lines_touched)
 # An image lies in memory in NHWC: pixel after pixel, `channels` elements of `itemsize` bytes each. The first pixel
 # begins at byte `base`. Write `straddling_pixels(pixels, channels, itemsize, line_bytes, base=0)`: the list of the
 # pixels, counted from 0, that do not lie inside one line.
+#
+# <details><summary>Hint</summary>
+#
+# A pixel lies inside one line when its first and its last byte do. Which byte is its last one?
+#
+# </details>
 
 
 # %% nbgrader={"grade_id": "ex01-5", "solution": true}
-def straddling_pixels(pixels, channels, itemsize, line_bytes, base=0):
+def straddling_pixels(pixels: int, channels: int, itemsize: int, line_bytes: int, base: int = 0) -> list[int]:
     """Numbers of the pixels that cross a line border, in ascending order.
 
     >>> straddling_pixels(16, 3, 4, 64)
@@ -162,6 +207,9 @@ def straddling_pixels(pixels, channels, itemsize, line_bytes, base=0):
 
 # %% nbgrader={"grade_id": "ex01-5-check", "grade": true, "points": 2}
 check("1.5", straddling_pixels)
+### BEGIN HIDDEN TESTS
+ex01.grade("1.5", straddling_pixels)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## 1.6 · The price of a layout transform (3 points)
@@ -174,10 +222,16 @@ check("1.5", straddling_pixels)
 # You may use `Layout.dense(shape, order)` with its `offset_of(n, c, h, w)` or `offsets()` here. An entry of the
 # ledger is `ledger.record(node, value, kind, nbytes)`: any name for the node and the value, "read" or "write" for
 # the kind. One entry for each direction is enough.
+#
+# <details><summary>Hint</summary>
+#
+# Every element has an offset in the source and one in the target. `nbytes` of an array is its size in bytes.
+#
+# </details>
 
 
 # %% nbgrader={"grade_id": "ex01-6", "solution": true}
-def convert(storage, shape, source, target, ledger: Ledger):
+def convert(storage: np.ndarray, shape: tuple[int, ...], source: str, target: str, ledger: Ledger) -> np.ndarray:
     """The same tensor in another memory order; what it moves is recorded.
 
     >>> ledger = Ledger()
@@ -197,9 +251,63 @@ def convert(storage, shape, source, target, ledger: Ledger):
 
 # %% nbgrader={"grade_id": "ex01-6-check", "grade": true, "points": 3}
 check("1.6", convert)
+### BEGIN HIDDEN TESTS
+ex01.grade("1.6", convert)
+### END HIDDEN TESTS
+
+# %% [markdown]
+# ## 1.7 · Choose a layout (2 points, open)
+#
+# A program walks through a tensor of shape (N, C, H, W) along single axes: `walks` is a list such as
+# `[("C", 30), ("W", 2)]`, thirty walks along C and two along W. Each walk starts at the first element and reads all
+# elements along its axis, the other three indices are 0; between two walks nothing stays in the cache. Element 0 lies
+# at byte 0. Write `choose_order(shape, walks, itemsize, line_bytes)`: a memory order for which all walks together
+# touch the fewest lines. `walked_lines` says what is counted. Where several orders are best, any of them will do.
+#
+# <details><summary>Hint</summary>
+#
+# There are only 24 orders.
+#
+# </details>
+
+
+# %% nbgrader={"grade_id": "ex01-7-specification", "locked": true}
+def walked_lines(order: str, shape: tuple[int, ...], axis: str, itemsize: int, line_bytes: int) -> int:
+    """The specification: lines that one walk along an axis touches."""
+    layout, lines = Layout.dense(shape, order), set()
+    for i in range(shape["NCHW".index(axis)]):
+        index = {"N": 0, "C": 0, "H": 0, "W": 0, axis: i}
+        lines.add(layout.offset_of(*index.values()) * itemsize // line_bytes)
+    return len(lines)
+
+
+# %% nbgrader={"grade_id": "ex01-7", "solution": true}
+def choose_order(shape: tuple[int, ...], walks: list[tuple[str, int]], itemsize: int, line_bytes: int) -> str:
+    """The memory order in which the walks touch the fewest lines.
+
+    >>> choose_order((2, 64, 3, 2), [("C", 10)], 4, 64)[-1]
+    'C'
+    """
+    ### BEGIN SOLUTION
+    from itertools import permutations
+
+    orders = map("".join, permutations("NCHW"))
+
+    def lines(order):
+        return sum(times * walked_lines(order, shape, axis, itemsize, line_bytes) for axis, times in walks)
+
+    return min(orders, key=lines)
+    ### END SOLUTION
+
+
+# %% nbgrader={"grade_id": "ex01-7-check", "grade": true, "points": 2}
+check("1.7", choose_order)
+### BEGIN HIDDEN TESTS
+ex01.grade("1.7", choose_order)
+### END HIDDEN TESTS
 
 # %% [markdown]
 # ## Done?
 #
-# Restart the kernel and run all cells: six lines must say "right". The command `labkit grade` on this file then
-# says the same.
+# Restart the kernel and run all cells: seven lines must say "right". The command `labkit grade` on this file then
+# says the same, with more shapes.

@@ -19,11 +19,11 @@ from labkit.errors import LabError
 CHECKS = """\
 from labkit.course.checking import CheckFailed, Part
 
-def twice(function):
+def twice(function, draw):
     if function(2) != 4:
         raise CheckFailed(f"twice(2) is {function(2)}, it should be 4.")
 
-def thrice(function):
+def thrice(function, draw):
     if function(2) != 6:
         raise CheckFailed("thrice(2) should be 6.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,23 @@ def whole(value: object, call: str) -> int:
         return int(value)
     hint = ": use // where you divide" if isinstance(value, float | np.floating) else ""
     raise CheckFailed(f"{call} gave {_show(value)}, a {type(value).__name__}; expected a whole number{hint}.")
+
+
+def number(value: object, call: str) -> float:
+    """A plain float from a number of Python or NumPy, whole or not.
+
+    >>> number(np.float32(0.5), "f(x)"), number(3, "f(x)")
+    (0.5, 3.0)
+    """
+    if value is None:
+        raise CheckFailed(f"{call} gave nothing back: does the function end with return?")
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if type(value) in (int, float, Fraction) or (
+        isinstance(value, np.integer | np.floating) and type(value).__module__ == "numpy"
+    ):
+        return float(value)  # type: ignore[arg-type]
+    raise CheckFailed(f"{call} gave {_show(value)}, a {type(value).__name__}; expected a number.")
 
 
 def wholes(value: object, call: str) -> tuple[int, ...]:
@@ -68,6 +86,26 @@ def flat_array(value: object, size: int, call: str) -> NDArray[Any]:
     if value.size != size:
         raise CheckFailed(f"{call} gave {value.size} elements; the tensor has {size}.")
     return value
+
+
+def array_of(value: object, shape: tuple[int, ...], call: str) -> NDArray[Any]:
+    """An array of numbers of that shape, from an array or from lists in lists."""
+    if value is None:
+        raise CheckFailed(f"{call} gave nothing back: does the function end with return?")
+    if type(value) in (tuple, list):
+        value = _stacked(value, call)
+    if type(value) is not np.ndarray or value.dtype.kind not in "iuf":
+        raise CheckFailed(f"{call} gave a {type(value).__name__}; expected an array of numbers.")
+    if value.shape != shape:
+        raise CheckFailed(f"{call} gave an array of shape {value.shape}; expected {shape}.")
+    return value
+
+
+def _stacked(value: Any, call: str) -> Any:
+    try:
+        return np.array(value)
+    except ValueError:
+        raise CheckFailed(f"{call} gave rows of different lengths; expected an array of numbers.") from None
 
 
 def _show(value: object) -> str:
