@@ -42,6 +42,7 @@ class _Rewriter:
         self.permuted: dict[str, Value] = {}
         self.targets: dict[Shape, Value] = {}
         self.makers = {move.value.name: move.maker for move in self.problem.moves}
+        self.known = {move.value.name: move.value for move in self.problem.moves}  # an output may say less of itself
         self.taken = {*all_names(graph), *(node.op for node in graph.nodes)}
 
     def rewrite(self) -> Graph:
@@ -129,6 +130,7 @@ class _Rewriter:
         """A value in the machine's order, transformed when it is there in the file's only."""
         if value.name in self.permuted:
             return self.permuted[value.name]
+        value = self.known.get(value.name, value)
         permuted = self._new(value)
         array = self.problem.graph.constant(value)
         if array is None:
@@ -139,7 +141,7 @@ class _Rewriter:
 
     def _need_plain(self, value: Value) -> Value:
         """A value in the file's order, transformed when it is there in the machine's only."""
-        permuted = self.permuted.get(value.name)
+        value, permuted = self.known.get(value.name, value), self.permuted.get(value.name)
         if value.name not in self.plain and permuted is not None:
             self._add_transform("From", value, permuted, value, self._home(permuted, value))
             self.plain.add(value.name)

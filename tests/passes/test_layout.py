@@ -260,6 +260,17 @@ def test_open_batches_convert_and_open_channels_do_not_split(parse, judge) -> No
     assert convert(unknown) is not unknown
 
 
+@pytest.mark.parametrize("order", ["NHWC", "NCHW8c"])
+def test_an_output_that_says_little_of_its_shape_is_transformed_like_any_other(order: str, parse, judge) -> None:
+    graph = parse("g (float[1,8,4,6] x) => (float[a,b,c,d] y) { y = Conv(x, w) }", w=np.ones((8, 8, 1, 1), np.float32))
+    after, plan = convert(graph, order), plans(graph, order)["minimum cut"]
+    feeds = {"x": np.random.default_rng(0).standard_normal((1, 8, 4, 6)).astype(np.float32)}
+    np.testing.assert_array_equal(judge(after, feeds)[0], judge(graph, feeds)[0])
+    made = {value.name: value for node in after.nodes for value in node.results}
+    assert made["y"].shape == (1, 8, 4, 6)
+    assert plan.dram_bytes == 4 * made["y"].type.nbytes
+
+
 # ---- what stays
 
 
