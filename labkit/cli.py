@@ -20,6 +20,7 @@ COMMANDS = {
     "build": "make the course's notebooks from their sources",
     "doctor": "is this machine ready for the course?",
     "grade": "points for submitted notebooks",
+    "variants": "an exercise of their own for each student of a class list",
     "traffic": "bytes that a tiled kernel moves between DRAM and SRAM",
     "tile": "the tile and loop order that move the fewest bytes",
     "measure": "times compiled loops here, and compares their order with the model's",

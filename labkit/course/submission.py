@@ -45,7 +45,7 @@ def read_answers(path: Path) -> Answers:
         for number, cell in enumerate(cells.all, start=1)
         if cell.get("cell_type") == "code" and not _is_check(cell)
     ]
-    return Answers(exercise, tuple(code), _seed(cells.metadata))
+    return Answers(exercise, tuple(code), _seed(exercise, code))
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,11 @@ def _exercise(metadata: dict[str, Any], cells: list[dict[str, Any]]) -> str | No
     return None
 
 
-def _seed(metadata: dict[str, Any]) -> int:
-    seed = _table(metadata, "labkit").get("seed", 0)
-    return seed if type(seed) is int and seed >= 0 else 0
+def _seed(exercise: str, code: list[Cell]) -> int:
+    """From the setup cell, the one place where it stands."""
+    call = re.compile(rf"""sheet\(\s*["']{exercise}["']\s*,\s*seed\s*=\s*([0-9]{{1,9}})\s*\)""")
+    found = (call.search(cell.source) for cell in code)
+    return next((int(match[1]) for match in found if match), 0)
 
 
 def _is_check(cell: dict[str, Any]) -> bool:
