@@ -19,7 +19,7 @@ def infer(node: Node, constant: Callable[[Value | None], Array | None], opset: i
     op = row(node)
     if op is None:
         return None
-    types = tuple(value and value.type for value in node.inputs)
+    types = tuple(value.type if value else None for value in node.inputs)
     if None in types and any(value and value.type is None for value in node.inputs):
         return None
     key = next((value.name for value in node.outputs if value), "")

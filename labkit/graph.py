@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain
@@ -172,16 +172,21 @@ class Node:
         """This node reading ``new[name]`` wherever it read ``name``, inside its inner graphs too."""
         if not any(value.name in new for value in self.uses):
             return self
+        attrs = self.with_bodies(lambda body: body.rename_captures(new)).attrs if self.bodies else self.attrs
         inputs = tuple(value and new.get(value.name, value) for value in self.inputs)
-        attrs = {key: _rename_attr(attr, new) for key, attr in self.attrs.items()} if self.bodies else self.attrs
         return Node(self.op, inputs, self.outputs, attrs, self.domain, self.name, self.body)
 
+    def with_bodies(self, change: Callable[[Graph], Graph]) -> Node:
+        """This node with ``change(body)`` for each of its bodies; the very same node when no body changes."""
+        new = replace(self, attrs={name: _changed(attr, change) for name, attr in self.attrs.items()})
+        return self if all(one is two for one, two in zip(new.bodies, self.bodies, strict=True)) else new
 
-def _rename_attr(attr: Any, new: Mapping[str, Value]) -> Any:
+
+def _changed(attr: Any, change: Callable[[Graph], Graph]) -> Any:
     if isinstance(attr, Graph):
-        return attr.rename_captures(new)
+        return change(attr)
     if isinstance(attr, tuple) and attr and isinstance(attr[0], Graph):
-        return tuple(body.rename_captures(new) for body in attr)
+        return tuple(map(change, attr))
     return attr
 
 
@@ -247,6 +252,11 @@ class Graph:
             for value in node.uses:
                 found.setdefault(value.name, []).append(node)
         return {name: tuple(nodes) for name, nodes in found.items()}
+
+    @cached_property
+    def holders(self) -> frozenset[Node]:
+        """The nodes that hold inner graphs."""
+        return frozenset(node for node in self.nodes if node.bodies)
 
     @cached_property
     def readers(self) -> Mapping[str, int]:

@@ -121,7 +121,7 @@ class _Importer:
         listed = self.ir_version < 4
         inputs = tuple(protos.to_value(i) for i in proto.input if not (listed and i.name in constants))
         known = {**outside, **{name: Value(name, TensorType.of(array)) for name, array in constants.items()}}
-        known |= {value.name: value for value in inputs}
+        known |= {value.name: _as_read(value) if self.depth else value for value in inputs}
         declared = {info.name: protos.to_value(info) for info in (*proto.value_info, *proto.output)}
         overridable = {value.name for value in inputs}
 
@@ -219,6 +219,12 @@ def _known(proto: NodeProto, name: str, known: Mapping[str, Value]) -> Value:
     if name not in known:
         raise GraphError(f"{protos.label(proto)} reads {name!r}, which nothing assigns")
     return known[name]
+
+
+def _as_read(value: Value) -> Value:
+    """What the nodes of an inner graph know of its input: not its shape, which may differ from one turn of a loop to
+    the next whatever the file says, and whose symbols are not those around."""
+    return value if value.type is None else Value(value.name, TensorType(None, value.type.dtype))
 
 
 def _typed(name: str, inferred: TensorType | None, declared: Value | None) -> Value:

@@ -19,8 +19,10 @@ Measure: TypeAlias = tuple[Count, ...]
 
 
 def measured(measure: Measure, graph: Graph) -> tuple[int, ...]:
-    """The counts of a measure, for one graph."""
-    return tuple(count(graph) for count in measure)
+    """The counts of a measure, for a graph and all the graphs within it together."""
+    own = (count(graph) for count in measure)
+    inner = (measured(measure, body) for node in graph.nodes for body in node.bodies)
+    return tuple(map(sum, zip(own, *inner, strict=True)))
 
 
 def described(measure: Measure, before: Graph, after: Graph) -> str:
@@ -36,8 +38,8 @@ def described(measure: Measure, before: Graph, after: Graph) -> str:
 
 
 def nodes(graph: Graph) -> int:
-    """Nodes, those of inner graphs too: an If that is decided leaves the nodes of one branch."""
-    return len(graph.nodes) + sum(nodes(body) for node in graph.nodes for body in node.bodies)
+    """Nodes. An If that is decided leaves fewer, those of its branches having counted as well."""
+    return len(graph.nodes)
 
 
 def nodes_that_compute(graph: Graph) -> int:

@@ -14,6 +14,7 @@ from labkit.passes.affine import AFFINE
 from labkit.passes.control import CONTROL
 from labkit.passes.cse import share
 from labkit.passes.dead import eliminate_dead
+from labkit.passes.deep import Deep
 from labkit.passes.extremes import EXTREMES
 from labkit.passes.fold import FOLD
 from labkit.passes.fuse import Fuse
@@ -94,7 +95,8 @@ def optimize(
     ``max_rounds`` rounds.
     """
     machine = hardware or Hardware.preset("edge-npu")
-    known = {**PASSES, **{name: make(machine) for name, make in MACHINE_PASSES.items()}}
+    known: dict[str, Pass] = {name: Deep(pass_) for name, pass_ in PASSES.items()}
+    known |= {name: make(machine) for name, make in MACHINE_PASSES.items()}
     steps: list[Step] = []
     phases = _phases(level, passes, known)
     for names in phases:
