@@ -13,11 +13,12 @@ from labkit.memory.affine import Int64s, Trace
 from labkit.memory.distances import LruCounts, lru_counts
 from labkit.memory.engine import EngineName, choose
 from labkit.memory.expansion import Batch
-from labkit.memory.periodic import Period, TensorLines, period
+from labkit.memory.owners import TensorLines
+from labkit.memory.periodic import Period, period
 from labkit.memory.program import Level
 from labkit.memory.reuse import Start, miss_curve
 from labkit.memory.stream import Batches
-from labkit.memory.sweep import Sets
+from labkit.memory.sweep import Sets, Sweep
 from labkit.units import format_bytes
 
 _BLOCK_ENTRIES = 20_000  # a block is long enough for the comparison of two states not to matter
@@ -173,9 +174,8 @@ class _SetRun:
         self._items = program.top if program else ()
         self._periods = [self._period(item) for item in self._items]
         self._engine = choose(self._entries(), engine)
-        if self._engine.sweep:  # in one form or the other, the loops are the same
-            self._batches = Batches(trace, cache.line_bytes, cache=Sets(cache.sets, ways, self._owners.disjoint))
-            self._items = self._batches.program.top if self._batches.program else ()
+        if self._engine.has_forms:
+            self._batches.allow_forms(Sets(self._sets, ways))
 
     def counts(self, steady: bool) -> LruCounts:
         """Of the first pass, or of the second."""
@@ -201,7 +201,8 @@ class _SetRun:
         for piece in self._batches.pieces(item, start, stop):
             if isinstance(piece, Batch):
                 self._engine.lru(self._tags, self._ways, piece, self._misses, self._dirtied)
-            elif self._engine.sweep:
+            else:
+                assert isinstance(piece, Sweep), "digested pieces are for distances"
                 self._engine.sweep(self._tags, self._ways, piece, self._misses, self._dirtied)
 
     def _by_blocks(self, level: Level, each: Period) -> None:

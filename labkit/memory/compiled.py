@@ -16,7 +16,9 @@ from labkit.memory.compiled_sweep import sweep
 from labkit.memory.expansion import Batch
 from labkit.memory.jit import compiled
 
-__all__ = ["Reuse", "belady", "lru", "sweep"]
+__all__ = ["Reuse", "belady", "has_forms", "lru", "sweep"]
+
+has_forms = True
 
 
 @compiled

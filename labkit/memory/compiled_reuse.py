@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 from numba import int64, uint64
+from numpy.typing import NDArray
 
 from labkit.memory.affine import Int64s
+from labkit.memory.digest import Digested
 from labkit.memory.expansion import Batch
 from labkit.memory.jit import compiled, ones, pasted
 
@@ -101,6 +103,59 @@ def _reuse(now, last, worst, owners, index, lines, repeats, writes, tensors, dis
     return now
 
 
+@compiled
+def _inside(now, last, owners, index, numbers, writes, tensors, state, distances, rewrites):
+    """Count the touches of a piece whose line it touched before; see ``_Inside``."""
+    holes, octets, quads, blocks, regions = index
+    never, top = uint64(_NEVER), uint64(owners.size)
+    before, since, written = state
+    for e in range(numbers.size):
+        line, write, tensor = uint64(numbers[e]), writes[e], uint64(tensors[e])
+        at, distance, known = uint64(last[line]), 0, last[line] != never
+        if at + uint64(1) != now:
+            if known:
+                distance = _take(at, now, holes, octets, quads, blocks, regions)
+            if now == top:
+                now = _renumber(last, owners, holes, octets, quads, blocks, regions)
+            owners[now] = line
+            last[line] = now
+            now += uint64(1)
+        since[line] = max(since[line], distance)
+        distances[tensor, uint64(distance)] += known
+        if write:
+            if written[line]:
+                rewrites[tensor, uint64(since[line])] += 1
+            else:
+                before[line] = since[line]
+            written[line], since[line] = True, 0
+
+
+@compiled
+def _pieces(now, last, worst, owners, index, lines, distinct, tensors, state, distances, rewrites):
+    """Count the first touches of pieces, and leave their lines in the order of the last ones."""
+    holes, octets, quads, blocks, regions = index
+    never, top, cold = uint64(_NEVER), uint64(owners.size), distances.shape[1] - 1
+    before, since, written = state
+    for row in range(lines.shape[0]):
+        for e in range(lines.shape[1]):
+            line = uint64(lines[row, e])
+            at, distance = uint64(last[line]), 0
+            if at + uint64(1) != now:
+                distance = cold if at == never else _take(at, now, holes, octets, quads, blocks, regions)
+                if now == top:
+                    now = _renumber(last, owners, holes, octets, quads, blocks, regions)
+                owners[now] = line
+                last[line] = now
+                now += uint64(1)
+            if e < distinct:
+                tensor = uint64(tensors[e])
+                farthest = max(distance, int64(worst[line]), before[e])
+                distances[tensor, uint64(distance)] += 1
+                rewrites[tensor, uint64(farthest)] += written[e]
+                worst[line] = since[e] if written[e] else farthest
+    return now
+
+
 class Reuse:
     """All reuse distances of the batches that are fed, whose lines are numbered from 0 to below ``lines``.
 
@@ -110,21 +165,13 @@ class Reuse:
     """
 
     def __init__(self, lines: int, tensors: int) -> None:
-        positions = max(4096, 1 << (4 * lines).bit_length())
         self.distances: Int64s = np.zeros((tensors, lines + 1), dtype=np.int64)
         self.rewrites: Int64s = np.zeros((tensors, lines + 1), dtype=np.int64)
         self._now = 0
         self._last = np.full(lines, _NEVER, dtype=np.uint32)
         self._worst = np.full(lines, lines, dtype=np.int32)
-        self._owners = np.zeros(positions, dtype=np.uint32)
-        blocks, regions = -(-positions // _BLOCK), -(-positions // _REGION)
-        self._index = (
-            np.zeros(positions // 64, dtype=np.uint64),
-            np.zeros(positions // 512, dtype=np.uint64),
-            np.zeros((3, -(-positions // 2048)), dtype=np.uint64),
-            np.zeros(blocks, dtype=np.uint64),
-            np.zeros(regions, dtype=np.uint64),
-        )
+        self._owners, self._index = _positions(lines)
+        self._insides: dict[int, _Inside] = {}
 
     def feed(self, batch: Batch) -> None:
         """Count a batch."""
@@ -133,8 +180,51 @@ class Reuse:
             self.distances, self.rewrites,
         )  # fmt: skip
 
+    def feed_digested(self, pieces: Digested) -> None:
+        """Count pieces that are alike."""
+        known = self._insides.get(id(pieces.digest))
+        if known is None:
+            known = self._insides[id(pieces.digest)] = _Inside(pieces, len(self.distances))
+        self._now = _pieces(
+            np.uint64(self._now), self._last, self._worst, self._owners, self._index, pieces.lines,
+            pieces.digest.distinct, pieces.tensors, known.state, self.distances, self.rewrites,
+        )  # fmt: skip
+        used = min(known.distances.shape[1], self.distances.shape[1])
+        self.distances[:, :used] += len(pieces.lines) * known.distances[:, :used]
+        self.rewrites[:, :used] += len(pieces.lines) * known.rewrites[:, :used]
+
     def stack(self) -> tuple[Int64s, Int64s]:
         """The lines by last touch, latest first, and for each the largest distance since its last write."""
         touched = np.flatnonzero(self._last != _NEVER)
         order = touched[np.argsort(self._last[touched])[::-1]]
         return order, self._worst[order].astype(np.int64)
+
+
+class _Inside:
+    """The touches of a piece, first ones left out: ``distances`` and ``rewrites`` as in ``Reuse``.
+
+    ``state``, for each line in the order of first touches: the largest distance up to the first write, or of all where
+    there is none; the largest since the last write; whether there is one.
+    """
+
+    def __init__(self, pieces: Digested, tensors: int) -> None:
+        lines, numbers = pieces.digest.distinct, pieces.digest.numbers
+        self.distances: Int64s = np.zeros((tensors, lines + 1), dtype=np.int64)
+        self.rewrites: Int64s = np.zeros((tensors, lines + 1), dtype=np.int64)
+        before, since = np.zeros((2, lines), dtype=np.int64)
+        written = np.zeros(lines, dtype=np.bool_)
+        owners, index = _positions(lines)
+        last = np.full(lines, _NEVER, dtype=np.uint32)
+        _inside(
+            np.uint64(0), last, owners, index, numbers, pieces.all_writes, pieces.all_tensors, (before, since, written),
+            self.distances, self.rewrites,
+        )  # fmt: skip
+        self.state = np.where(written, before, since), since, written
+
+
+def _positions(lines: int) -> tuple[NDArray[np.uint32], tuple[NDArray[np.uint64], ...]]:
+    """The owners of the positions for so many lines, and the five arrays that count holes."""
+    positions = max(4096, 1 << (4 * lines).bit_length())
+    words, octets, blocks, regions = (-(-positions // size) for size in (64, 512, _BLOCK, _REGION))
+    sizes = (words, octets, (3, -(-positions // 2048)), blocks, regions)
+    return np.zeros(positions, dtype=np.uint32), tuple(np.zeros(size, dtype=np.uint64) for size in sizes)

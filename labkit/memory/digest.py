@@ -4,6 +4,9 @@ If the different lines of the piece fit in the ways of each set, every access bu
 other lines than ways lie in between. So the piece has the misses of its first touches, and makes a line dirty once if
 any access writes it. It leaves its lines in the order of their last touches, so touching them again in that order
 leaves the cache as it would be.
+
+For exact distances they need not fit. Those of all later touches lie inside the piece: they are the same in every one
+of its kind, and counted once. A first touch has its distance from what was before, and the others only move lines.
 """
 
 from __future__ import annotations
@@ -23,12 +26,14 @@ class Digest(NamedTuple):
     """The accesses that count: for each an offset and a reference, as in a template, and whether it writes.
 
     The first ``distinct`` are the first touches, in order; the others bring the lines into the order of the last ones.
+    ``numbers`` has the line of every access of the piece, counted in the order of the first touches.
     """
 
     offsets: Int64s
     references: Indices
     writes: Bools
     distinct: int
+    numbers: Int64s
 
 
 def digest(numbers: Int64s, count: int, offsets: Int64s, references: Indices, writes: Bools) -> Digest | None:
@@ -46,7 +51,22 @@ def digest(numbers: Int64s, count: int, offsets: Int64s, references: Indices, wr
     ends = ends[falls[0] + 1 :] if falls.size else ends[:0]
     chosen = np.concatenate([begins, ends])
     marks = np.concatenate([written[numbers[begins]], np.zeros(ends.size, dtype=np.bool_)])
-    return Digest(offsets[chosen], references[chosen], marks, begins.size)
+    rank = np.zeros(count, dtype=np.int64)
+    rank[numbers[begins]] = np.arange(begins.size)
+    return Digest(offsets[chosen], references[chosen], marks, begins.size, rank[numbers])
+
+
+class Digested(NamedTuple):
+    """Pieces with one digest: ``lines`` has the lines of its accesses, a row for each piece.
+
+    ``tensors`` are those of its accesses; ``all_tensors`` and ``all_writes`` those of every access of the piece.
+    """
+
+    lines: Int64s
+    digest: Digest
+    tensors: Indices
+    all_tensors: Indices
+    all_writes: Bools
 
 
 def fits(lines: Int64s, cache: Sets) -> Bools:

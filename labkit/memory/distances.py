@@ -8,11 +8,14 @@ import numpy as np
 
 from labkit.errors import LabError
 from labkit.memory.affine import Int64s, Trace
+from labkit.memory.digest import Digested
 from labkit.memory.engine import EngineName, choose
 from labkit.memory.expansion import Batch
-from labkit.memory.periodic import Period, TensorLines, period, stands_alone
+from labkit.memory.owners import TensorLines
+from labkit.memory.periodic import Period, period, stands_alone
 from labkit.memory.program import Level
 from labkit.memory.stream import Batches
+from labkit.memory.sweep import Sweep
 
 _MOST_LINES = 2**27
 _SPARSE = 2**22  # from so many lines on, gaps between them are closed if few of them are touched
@@ -79,7 +82,10 @@ class DistanceRun:
         self._skip = self._longest() if extrapolate and dense and self.owners.disjoint else None
         tensors = len(trace.tensors)
         self._moved = np.zeros(tensors, dtype=np.int64)
-        self._reuse = choose(self._entries(), engine).Reuse(self._numbers.count, tensors)
+        chosen = choose(self._entries(), engine)
+        self._reuse = chosen.Reuse(self._numbers.count, tensors)
+        if chosen.has_forms:
+            self.batches.allow_forms()
         self._added: tuple[Int64s, Int64s] | None = None
         self._old = 0
 
@@ -115,13 +121,18 @@ class DistanceRun:
 
     # ---- helpers
 
-    def _feed(self, batch: Batch) -> None:
-        lines = batch.lines - self._moved[batch.tensors] if self._moved.any() else batch.lines
-        self._reuse.feed(batch._replace(lines=self._numbers.of(lines)))
+    def _feed(self, piece: Batch | Digested) -> None:
+        lines = piece.lines - self._moved[piece.tensors] if self._moved.any() else piece.lines
+        numbered = piece._replace(lines=self._numbers.of(lines))
+        if isinstance(numbered, Batch):
+            self._reuse.feed(numbered)
+        else:
+            self._reuse.feed_digested(numbered)
 
     def _feed_part(self, item: Level | int, start: int = 0, stop: int | None = None) -> None:
-        for batch in self.batches.part(item, start, stop):
-            self._feed(batch)
+        for piece in self.batches.pieces(item, start, stop):
+            assert not isinstance(piece, Sweep), "sweeps are for caches with sets"
+            self._feed(piece)
 
     def _extrapolate(self, level: Level, each: Period) -> None:
         """The first blocks and the rest of an incomplete last one; what comes later moves back over those left out."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from typing import Literal, Protocol, cast
 
 from labkit.errors import LabError
 from labkit.memory.affine import Bools, Int32s, Int64s
+from labkit.memory.digest import Digested
 from labkit.memory.expansion import Batch
 from labkit.memory.sweep import Sweep
 
@@ -27,15 +27,17 @@ class Reuse(Protocol):
     @property
     def rewrites(self) -> Int64s: ...
     def feed(self, batch: Batch) -> None: ...
+    def feed_digested(self, pieces: Digested) -> None: ...
     def stack(self) -> tuple[Int64s, Int64s]: ...
 
 
 class Engine(Protocol):
-    """What both modules offer; sweeps are made by the compiled one only."""
+    """What both modules offer; ``has_forms``: sweeps and digested pieces too."""
 
     def lru(self, tags: Int64s, ways: int, batch: Batch, misses: Int64s, dirtied: Int64s) -> None: ...
     @property
-    def sweep(self) -> Callable[[Int64s, int, Sweep, Int64s, Int64s], None] | None: ...
+    def has_forms(self) -> bool: ...
+    def sweep(self, tags: Int64s, ways: int, each: Sweep, misses: Int64s, dirtied: Int64s) -> None: ...
     def Reuse(self, lines: int, tensors: int) -> Reuse: ...  # noqa: N802
     def belady(self, sequence: Int32s, writes: Bools, lines: int, capacity: int) -> tuple[int, int]: ...
 

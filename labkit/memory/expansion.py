@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from labkit.memory.affine import Bools, Int64s
-from labkit.memory.digest import fits
+from labkit.memory.digest import Digest, Digested, fits
 from labkit.memory.planning import Planner, Way
 from labkit.memory.program import Indices, Level, Program, line_of
 from labkit.memory.sweep import Sweep
@@ -38,13 +38,16 @@ class Batch(NamedTuple):
     tensors: Indices
 
 
+Piece = Batch | Sweep | Digested
+
+
 class Expansion:
     """The nest of a program, each loop made as the planner says."""
 
     def __init__(self, program: Program, planner: Planner) -> None:
         self._program, self._planner = program, planner
 
-    def of(self, item: Level | int, start: int = 0, stop: int | None = None) -> Iterator[Batch | Sweep]:
+    def of(self, item: Level | int, start: int = 0, stop: int | None = None) -> Iterator[Piece]:
         """One outermost item, of a loop only the iterations from ``start`` to before ``stop``."""
         if isinstance(item, int):
             yield self._single(item, self._program.bases)
@@ -55,11 +58,11 @@ class Expansion:
         """Estimate of the entries to be simulated in an outermost item, both passes counted."""
         return 1.0 if isinstance(item, int) else self._planner.of(item).entries
 
-    def _loop(self, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Batch | Sweep]:
+    def _loop(self, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Piece]:
         """``bases`` has a row for each iteration of the loops outside: each runs through the loop, in order."""
         yield from self._made(self._planner.of(level).way, level, bases, start, stop)
 
-    def _made(self, way: Way, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Batch | Sweep]:
+    def _made(self, way: Way, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Piece]:
         if way == "sweep":
             yield from self._sweeps(level, bases, start, stop)
         elif way == "digest":
@@ -71,7 +74,7 @@ class Expansion:
         else:
             yield from self._in_groups(level, bases, start, stop)
 
-    def _in_groups(self, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Batch | Sweep]:
+    def _in_groups(self, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Piece]:
         """One loop further inside, for as many iterations at a time as make a chunk."""
         inner = level.only_loop
         group = max(1, self._planner.size // max(int(self._planner.of(inner).entries), inner.count)) if inner else 1
@@ -82,7 +85,7 @@ class Expansion:
             for first in range(start, stop, group):
                 yield from self._inside(level, row[None, :], first, min(stop, first + group))
 
-    def _inside(self, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Batch | Sweep]:
+    def _inside(self, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Piece]:
         moved = self._moved(level, bases, start, stop)
         for item in level.body:  # several items: then there is one row
             if isinstance(item, int):
@@ -122,27 +125,45 @@ class Expansion:
             starts = np.take(bases[first : first + step] + start * strides, references, axis=1) + offsets
             yield Sweep(starts, strides[references], stop - start, self._planner.line_bytes, writes, tensors)
 
-    def _digests(self, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Batch | Sweep]:
+    def _digests(self, level: Level, bases: Int64s, start: int, stop: int) -> Iterator[Piece]:
         """Iterations that begin at the same addresses modulo the line are alike; those that do not fit are made."""
         moved = self._moved(level, bases, start, stop)
         residues = moved[:, level.span] % self._planner.line_bytes
         borders = 1 + np.flatnonzero((residues[1:] != residues[:-1]).any(axis=1))
         for first, end in pairwise([0, *borders.tolist(), len(moved)]):
-            short, cache = self._planner.digest(level, moved[first]), self._planner.cache
+            short = self._planner.digest(level, moved[first])
             assert short is not None
-            assert cache is not None
-            tensors = self._program.tensor_of[short.references]
             step = max(1, self._planner.size // short.offsets.size)
             for at in range(first, end, step):
-                found = self._line(np.take(moved[at : min(end, at + step)], short.references, axis=1) + short.offsets)
-                fitting = fits(found[:, : short.distinct], cache)
-                for low, high in _runs(fitting):
-                    if fitting[low]:
-                        yield Batch(found[low:high], np.ones(high - low, dtype=np.int64), short.writes, tensors)
-                        continue
-                    for row, index in (divmod(at + one, stop - start) for one in range(low, high)):
-                        way = self._planner.of(level).instead
-                        yield from self._made(way, level, bases[row : row + 1], start + index, start + index + 1)
+                part = moved[at : min(end, at + step)]
+                found = self._line(np.take(part, short.references, axis=1) + short.offsets)
+                if self._planner.cache is None:
+                    yield self._digested(level, short, found)
+                else:
+                    places = [divmod(at + row, stop - start) for row in range(len(part))]
+                    begins = [(bases[row : row + 1], start + index) for row, index in places]
+                    yield from self._where_they_fit(level, short, found, begins)
+
+    def _digested(self, level: Level, short: Digest, found: Int64s) -> Digested:
+        references = self._planner.template(level)[1]
+        writes, tensors = self._program.write_of[references], self._program.tensor_of[references]
+        return Digested(found, short, self._program.tensor_of[short.references], tensors, writes)
+
+    def _where_they_fit(
+        self, level: Level, short: Digest, found: Int64s, begins: list[tuple[Int64s, int]]
+    ) -> Iterator[Piece]:
+        """The digests of the pieces that the cache can hold; the others, which begin there, in another form."""
+        assert self._planner.cache is not None
+        tensors, fitting = (
+            self._program.tensor_of[short.references],
+            fits(found[:, : short.distinct], self._planner.cache),
+        )
+        for low, high in _runs(fitting):
+            if fitting[low]:
+                yield Batch(found[low:high], np.ones(high - low, dtype=np.int64), short.writes, tensors)
+                continue
+            for bases, index in begins[low:high]:
+                yield from self._made(self._planner.of(level).instead, level, bases, index, index + 1)
 
     def _moved(self, level: Level, bases: Int64s, start: int, stop: int) -> Int64s:
         """Where the iterations of a loop begin, one after the other for each row of ``bases``."""

@@ -13,7 +13,7 @@ from labkit.memory.affine import Bools, Int32s, Int64s
 from labkit.memory.expansion import Batch
 
 Columns = list[tuple[bool, int]]
-sweep = None  # what a compiled loop gains by it, plain Python would lose
+has_forms = False  # what a compiled loop gains by them, plain Python would lose
 
 
 def _rows(batch: Batch, alone: int) -> Iterator[tuple[list[int], Columns, tuple[int, ...]]]:

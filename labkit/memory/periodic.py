@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import gcd, lcm
 from typing import NamedTuple
 
 import numpy as np
 
-from labkit.memory.affine import Int64s, Placed, Trace
-from labkit.memory.program import Indices, Level, Program
+from labkit.memory.affine import Int64s, Placed
+from labkit.memory.program import Level, Program
 
 Range = tuple[int, int]  # the lowest and the highest line
 _MOST_LISTED = 2**22  # addresses
@@ -47,46 +46,6 @@ class Period:
     def times(self, factor: int) -> Period:
         """So many blocks as one, for a use that does not ask for the lags."""
         return replace(self, iterations=self.iterations * factor, shift=self.shift * factor)
-
-
-class TensorLines:
-    """Which tensor a line belongs to. Nothing is looked up before it is asked for: a list is long to read."""
-
-    def __init__(self, trace: Trace, line_bytes: int) -> None:
-        self._trace, self._line_bytes = trace, line_bytes
-
-    @cached_property
-    def lows(self) -> Int64s:
-        """The lowest line of each tensor."""
-        return self._bounds[:, 0]
-
-    @cached_property
-    def highs(self) -> Int64s:
-        """The highest line of each tensor."""
-        return self._bounds[:, 1]
-
-    @cached_property
-    def disjoint(self) -> bool:
-        """Whether no line belongs to two tensors."""
-        if len(self._trace.tensors) == 1:
-            return True
-        return bool((self.lows[self._order][1:] > self.highs[self._order][:-1]).all())
-
-    def of(self, lines: Int64s) -> Indices:
-        """The number of the tensor for each line; the caller knows that they belong to one."""
-        if len(self._trace.tensors) == 1:
-            return np.zeros(np.shape(lines), dtype=np.intp)
-        found: Indices = self._order[np.searchsorted(self.lows[self._order], lines, side="right") - 1]
-        return found
-
-    @cached_property
-    def _bounds(self) -> Int64s:
-        bounds = np.array([self._trace.bounds(tensor) for tensor in self._trace.tensors], dtype=np.int64)
-        return bounds // self._line_bytes
-
-    @cached_property
-    def _order(self) -> Indices:
-        return np.argsort(self.lows, kind="stable")
 
 
 def period(program: Program, level: Level, line_bytes: int, sets: int = 1) -> Period | None:

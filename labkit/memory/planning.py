@@ -15,6 +15,7 @@ CHUNK = 2**16
 Way = Literal["inside", "rows", "sweep", "digest"]
 _SAMPLE = 4096
 _LONGEST_SWEEP = 2**14  # accesses: what is looked up for each stays in the processor's cache
+_DIGEST, _COUNT_INSIDE = 1.0, 5.0  # for each access of a kind of piece once: to find its digest, and its distances
 _DIGESTED = 256  # accesses from which a digest may pay
 _PYTHON_STEP = 2000  # entries that the engine handles while Python makes one step of a loop
 
@@ -28,11 +29,19 @@ class Plan(NamedTuple):
 
 
 class Planner:
-    """The plans of the loops of a program; sweeps and digests where it is for a ``cache``."""
+    """The plans of the loops of a program; sweeps where it is for a ``cache``, digests where they may be used."""
 
-    def __init__(self, program: Program, line_bytes: int, size: int, collapse: bool, cache: Sets | None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        line_bytes: int,
+        size: int,
+        collapse: bool = True,
+        cache: Sets | None = None,
+        digests: bool = False,
+    ) -> None:
         self._program, self.line_bytes, self.size, self._collapse = program, line_bytes, size, collapse
-        self.cache = cache
+        self.cache, self._digests_used = cache, digests
         self._crossing: dict[Level, Bools] = {}
         self._templates: dict[Level, tuple[Int64s, Indices]] = {}
         self._digests: dict[tuple[Level, bytes], Digest | None] = {}
@@ -98,23 +107,37 @@ class Planner:
         return cost(starts, self._program.strides[references, level.depth], level.count, self.line_bytes, self.cache)
 
     def _digest_cost(self, level: Level) -> float:
-        if self.cache is None or level.entries < _DIGESTED:
+        if not self._digests_used or level.entries < _DIGESTED:
+            return np.inf
+        made, kinds = self._repetition(level)
+        once = level.entries * (_DIGEST if self.cache else _COUNT_INSIDE)
+        if kinds * once >= made * level.entries:
             return np.inf
         base = self._program.bases[0]
         found = self.digest(level, base)
         if found is None:
             return np.inf
         lines = (base[found.references] + found.offsets)[: found.distinct] // self.line_bytes
-        if not fits(lines[None, :], self.cache)[0]:
+        if self.cache and not fits(lines[None, :], self.cache)[0]:
             return np.inf
         alike = not (self._program.strides[level.span, level.depth] % self.line_bytes).any()
-        return level.count * float(found.offsets.size + (0 if alike else _PYTHON_STEP))
+        return level.count * (found.offsets.size + (0 if alike else _PYTHON_STEP) + once * kinds / made)
+
+    def _repetition(self, level: Level) -> tuple[int, int]:
+        """How often an iteration of the loop is made in all, and at most how many kinds of it have digests."""
+        made, kinds = 1, 1
+        counts = self._program.placed[level.span.start].counts
+        for depth in range(level.depth + 1):
+            strides = np.abs(self._program.strides[level.span, depth])
+            made *= counts[depth]
+            kinds *= min(counts[depth], int(np.lcm.reduce(self.line_bytes // np.gcd(self.line_bytes, strides))))
+        return made, kinds
 
     def digest(self, level: Level, base: Int64s) -> Digest | None:
         """The digest of one iteration of a loop that begins at ``base``; None where there is none.
 
-        Which accesses meet in a line depends only on the addresses modulo the line, as long as tensors share no line
-        and all references to a tensor move alike in the loops outside.
+        Which accesses meet in a line depends only on the addresses modulo the line: tensors share no line, and all
+        references to a tensor move alike in the loops outside.
         """
         key = level, (base[level.span] % self.line_bytes).tobytes()
         if key not in self._digests:
@@ -141,8 +164,7 @@ class Planner:
     def _move_alike(self, level: Level) -> bool:
         outside = self._program.strides[level.span, : level.depth + 1]
         tensors = self._program.tensor_of[level.span]
-        same = (np.unique(outside[tensors == tensor], axis=0).shape[0] == 1 for tensor in np.unique(tensors))
-        return self.cache is not None and self.cache.apart and all(same)
+        return all(np.unique(outside[tensors == tensor], axis=0).shape[0] == 1 for tensor in np.unique(tensors))
 
     def template(self, level: Level) -> tuple[Int64s, Indices]:
         """(offset, reference) of each access in one iteration."""

@@ -17,7 +17,7 @@ from labkit.errors import LabError
 from labkit.memory.affine import Bools, Int32s, Int64s, Trace
 from labkit.memory.distances import DistanceRun, LineNumbers
 from labkit.memory.engine import EngineName, choose
-from labkit.memory.periodic import TensorLines
+from labkit.memory.owners import TensorLines
 from labkit.memory.stream import Batches
 
 Start = Literal["cold", "steady"]

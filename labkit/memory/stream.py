@@ -9,10 +9,11 @@ import numpy as np
 
 from labkit.errors import LabError
 from labkit.memory.affine import AddressTrace, Bools, Int64s, Trace
-from labkit.memory.expansion import Batch, Expansion
+from labkit.memory.expansion import Batch, Expansion, Piece
+from labkit.memory.owners import TensorLines
 from labkit.memory.planning import CHUNK, Planner
 from labkit.memory.program import Level, Program, line_of
-from labkit.memory.sweep import Sets, Sweep
+from labkit.memory.sweep import Sets
 
 
 class Chunk(NamedTuple):
@@ -45,21 +46,26 @@ def lines(trace: Trace, line_bytes: int, size: int = CHUNK) -> Iterator[Chunk]:
 
 
 class Batches:
-    """The batches of a trace at a line size; ``collapse=False`` leaves every access where it is.
+    """The batches of a trace at a line size; ``collapse=False`` leaves every access where it is."""
 
-    With the shape of a ``cache``, ``pieces`` has a sweep for each loop that is made faster in that form.
-    """
-
-    def __init__(
-        self, trace: Trace, line_bytes: int, size: int = CHUNK, collapse: bool = True, cache: Sets | None = None
-    ) -> None:
+    def __init__(self, trace: Trace, line_bytes: int, size: int = CHUNK, collapse: bool = True) -> None:
         if line_bytes < 1:
             raise LabError(f"a line of {line_bytes} bytes: a line has 1 byte or more")
         self.trace, self.line_bytes, self._size = trace, line_bytes, size
         self.program = None if isinstance(trace, AddressTrace) else Program(trace, merge=collapse)
         self._nest = None
         if self.program:
-            self._nest = Expansion(self.program, Planner(self.program, line_bytes, size, collapse, cache))
+            self._nest = Expansion(self.program, Planner(self.program, line_bytes, size, collapse))
+
+    def allow_forms(self, cache: Sets | None = None) -> None:
+        """Let ``pieces`` have loops in the forms in which they are simulated fastest.
+
+        These are sweeps and digests for a ``cache``; without one, digested pieces for exact distances.
+        """
+        if self.program:
+            digests = TensorLines(self.trace, self.line_bytes).disjoint
+            planner = Planner(self.program, self.line_bytes, self._size, cache=cache, digests=digests)
+            self._nest = Expansion(self.program, planner)
 
     def all(self) -> Iterator[Batch]:
         """Every batch, in program order."""
@@ -72,11 +78,11 @@ class Batches:
     def part(self, item: Level | int, start: int = 0, stop: int | None = None) -> Iterator[Batch]:
         """The batches of one outermost item, of a loop only the iterations from ``start`` to before ``stop``."""
         for piece in self.pieces(item, start, stop):
-            assert isinstance(piece, Batch), "a sweep needs a cache"
+            assert isinstance(piece, Batch), "other forms are for pieces"
             yield piece
 
-    def pieces(self, item: Level | int, start: int = 0, stop: int | None = None) -> Iterator[Batch | Sweep]:
-        """As ``part``, in batches and sweeps."""
+    def pieces(self, item: Level | int, start: int = 0, stop: int | None = None) -> Iterator[Piece]:
+        """As ``part``, in any form."""
         assert self._nest is not None
         if isinstance(item, int) or stop is None or start < stop:
             yield from self._nest.of(item, start, stop)

@@ -39,11 +39,10 @@ class Sweep(NamedTuple):
 
 
 class Sets(NamedTuple):
-    """The shape of a cache; ``apart``: no line of the trace belongs to two tensors."""
+    """The shape of a cache."""
 
     sets: int
     ways: int
-    apart: bool = False
 
 
 def crossings(steps: Int64s, line_bytes: int) -> float:

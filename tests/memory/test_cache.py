@@ -211,14 +211,16 @@ def test_digests_of_random_nests_count_as_in_a_list_for_each_set(only_digests, n
 def test_tiles_that_fit_a_cache_are_digested_and_others_are_made():
     """3 tiles of 32 rows lie in 80 lines each; where their sets collide they do not fit."""
     product = matmul_trace(250, 250, 250, tile=(32, 32, 32))
-    batches = Batches(product, 64, cache=Sets(64, 8, apart=True))
+    batches = Batches(product, 64)
+    batches.allow_forms(Sets(64, 8))
     entries = sum(piece.lines.size for item in batches.program.top for piece in batches.pieces(item))
     assert entries < product.accesses / 40
 
 
 def test_a_product_whose_rows_are_no_whole_lines_is_swept():
     """Few of the 201 lines of an iteration are new, and in no set are they more than 8."""
-    batches = Batches(matmul_trace(100, 100, 100), 64, cache=Sets(64, 8))
+    batches = Batches(matmul_trace(100, 100, 100), 64)
+    batches.allow_forms(Sets(64, 8))
     pieces = list(batches.pieces(batches.program.top[0]))
     assert all(isinstance(piece, Sweep) for piece in pieces)
     assert sum(piece.starts.size * piece.iterations for piece in pieces) == matmul_trace(100, 100, 100).accesses

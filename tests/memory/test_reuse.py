@@ -3,12 +3,15 @@
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from labkit import LabError
+from labkit.memory import planning
 from labkit.memory.conv_trace import conv_trace
+from labkit.memory.digest import Digested
 from labkit.memory.distances import DistanceRun
 from labkit.memory.reuse import miss_curve, simulate_optimal
+from labkit.memory.stream import Batches
 from labkit.memory.trace import AddressTrace, AffineTrace, Loop, Reference, chunks, matmul_trace
 
 ENGINES = ["interpreted", "compiled"]
@@ -152,6 +155,48 @@ def test_blocks_are_left_out_where_what_lies_around_the_loop_allows_it(engine, l
     trace = AffineTrace(body)
     assert (DistanceRun(trace, 64, engine)._skip is not None) == left_out
     check_curve(trace, 64, engine)
+
+
+@pytest.fixture
+def only_digests(monkeypatch):
+    """Every loop that can be made as digested pieces is."""
+    cost = planning.Planner._digest_cost
+    monkeypatch.setattr(
+        planning.Planner, "_digest_cost", lambda planner, level: min(cost(planner, level) - 1e9, np.inf)
+    )
+    monkeypatch.setattr(planning, "_DIGESTED", 1)
+    monkeypatch.setattr(planning, "_COUNT_INSIDE", 0)
+
+
+PIECES = [
+    matmul_trace(13, 9, 11, tile=(4, 3, 5)), matmul_trace(9, 9, 9, 8, "nkm", (4, 9, 2), accumulator="memory"),
+    matmul_trace(11, 7, 10), conv_trace(1, 3, 9, 7, 4, 3, pad=1, order="NHWC"),
+    AffineTrace((Loop("i", 30, (  # y is read, then written, then read again; z is written first; w only read
+        Loop("j", 3, (Reference("x", 0, (36, 20)), Reference("y", 2048, (8, 0)))), Reference("y", 2048, (8,), "write"),
+        Reference("z", 4096, (12,), "write"),
+        Loop("j", 5, (Reference("w", 8192, (0, 16)), Reference("y", 2048, (8, 0)))),
+        Loop("j", 4, (Reference("z", 4096, (12, 0), "write"), Reference("w", 8192, (0, 32)))),
+    )),)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("trace", PIECES + KERNELS, ids=range(len(PIECES + KERNELS)))
+def test_the_curve_from_digested_pieces_is_the_simulation_of_each_size(only_digests, trace):
+    check_curve(trace, 16, "compiled")
+
+
+@given(data=st.data(), line_bytes=st.sampled_from([16, 48, 64]))
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_the_curve_of_random_nests_in_digested_pieces(only_digests, nests, long_nests, data, line_bytes):
+    check_curve(data.draw(nests | long_nests), line_bytes, "compiled")
+
+
+def test_the_tiles_of_a_product_are_digested():
+    batches = Batches(matmul_trace(250, 250, 250, tile=(32, 32, 32)), 64)
+    batches.allow_forms()
+    pieces = [piece for item in batches.program.top for piece in batches.pieces(item)]
+    assert isinstance(pieces[0], Digested)
+    assert sum(piece.lines.size for piece in pieces) < batches.trace.accesses / 20
 
 
 @given(st.data(), st.integers(1, 60))
