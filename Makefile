@@ -16,7 +16,7 @@ help: ## list the targets
 lab: .venv/.lab ## make .venv, install, open JupyterLab on lessons/ (PORT=8890, ARGS=--no-browser)
 	@$(BIN)/jupyter lab --ip=127.0.0.1 --port=$(PORT) $(AS_ROOT) --LabApp.default_url=/lab/tree/lessons $(ARGS)
 
-test: .venv/.dev ## make .venv, install with [dev], run everything: library, notebooks, browser
+test: .venv/.dev ## make .venv, install with [dev,instructor], run everything: library, notebooks, browser
 	@$(FAST_START) $(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with tests/sanitize.cfg labkit tests lessons solutions $(ARGS)
 
 build: .venv/.dev ## make the notebooks from lessons/src and solutions/src
@@ -40,10 +40,10 @@ mutants: .venv/.dev ## remove each guard of each pass in turn: a test has to not
 
 lock: ## pin the requirements for all platforms (needs uv)
 	@for name in requirements requirements-dev; do \
-	  extra=$$(test $$name = requirements || echo "--extra dev"); \
+	  extra=$$(test $$name = requirements || echo "--extra dev --extra instructor"); \
 	  uv pip compile --quiet --universal --python-version 3.11 --custom-compile-command "make lock" \
 	    pyproject.toml $$extra --output-file $$name.txt || exit 1; \
-	  echo "-e .$$(test $$name = requirements || echo '[dev]')" >> $$name.txt; \
+	  echo "-e .$$(test $$name = requirements || echo '[dev,instructor]')" >> $$name.txt; \
 	done
 
 .venv/.lab: requirements.txt pyproject.toml
