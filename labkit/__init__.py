@@ -16,6 +16,8 @@ _HOME = {
     "verify": "equivalence",
     "cost": "costing",
     "schedule": "scheduling",
+    "reside": "residency",
+    "energy": "energy_table",
     "check_pass": "passes.judge",
     "Graph": "graph",
     "Node": "graph",

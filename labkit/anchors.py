@@ -152,7 +152,8 @@ def _plain(
 ) -> Anchored:
     """Factors whose axes are plain: each is an axis of the output or a reduction, in memory order."""
     out = dims(node.output)
-    sides = [frozenset(axis for axis in order if isinstance(axis, int)) for order in orders]
+    ends = [order[i:] for order in orders for i, axis in enumerate(order) if isinstance(axis, str) or i == 0]
+    sides = [frozenset(axis for axis in order if isinstance(axis, int)) for order in ends]  # a reduction parts axes
     frame = merged(out, names, [*sides, *used], frozenset())
     loops = {**frame.loops, **reductions}
     axes = {loop: Axis(((loop, 1),), extent) for loop, extent in loops.items()}

@@ -123,8 +123,8 @@ def _with_anchor(kernel: Kernel, opset: int) -> Kernel | None:
     found = anchored(head, [_axes(places[name], extents) for name in _outside(kernel, places)])
     if found is None:
         return None
-    plain = len(kernel.nodes) == 1 and len(head.uses) == factors == 2
-    if plain and found.problem.output.itemsize == element_bytes(head.output):
+    is_sum = len(kernel.nodes) == 1 and len(head.uses) == factors == 2 and head.attrs.get("alpha", 1.0) == 1.0
+    if is_sum and found.problem.output.itemsize == element_bytes(head.output):
         return replace(kernel, problem=found.problem, frame=found.frame, factors=found.factors)
     return _with_tail(kernel, found, places)
 

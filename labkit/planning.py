@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf, prod
+from typing import NamedTuple
 
 from labkit.candidates import window_loops
 from labkit.frames import element_bytes
@@ -22,26 +23,27 @@ from labkit.problems import Problem
 from labkit.search import best_tile
 
 
+class Move(NamedTuple):
+    """What one tensor moves; ``is_input``: its tiles may arrive while the kernel computes, given room for two."""
+
+    value: Value
+    traffic: Traffic
+    is_input: bool
+
+
 @dataclass(frozen=True)
 class Plan:
     """How a kernel runs. ``nest`` is None for a stream and for a kernel that has all of its tensors on chip at once.
 
-    ``inputs`` is the traffic of what may arrive while the kernel computes, ``output`` that of the output's tiles and of
-    what comes beside them. ``working_set_bytes`` is the SRAM that it takes, ``needed_bytes`` the least with which it moves this little. When
-    not ``fits``, the SRAM is too small for any tile; nest and figures are those of the smallest.
+    ``working_set_bytes`` is the SRAM that it takes, ``needed_bytes`` the least with which it moves this little. When
+    not ``fits``, the SRAM is too small for any tile; the figures are those of the smallest.
     """
 
     nest: LoopNest | None
-    inputs: Traffic
-    output: Traffic
+    traffic: Traffic
     working_set_bytes: int
     needed_bytes: int
     fits: bool = True
-
-    @property
-    def traffic(self) -> Traffic:
-        """Bytes and transfers in all."""
-        return self.inputs + self.output
 
     @property
     def dram_bytes(self) -> int:
@@ -53,24 +55,24 @@ class Plan:
         """Transfers between DRAM and chip: one for each tile that moves."""
         return self.traffic.transfers
 
-    def moved(self, kernel: Kernel) -> Iterator[tuple[str, Traffic]]:
-        """The traffic of each tensor of the kernel that it is the plan of; one in two roles comes twice."""
+    def moves(self, kernel: Kernel) -> Iterator[Move]:
+        """What each tensor of the kernel that it is the plan of moves; one in two roles comes twice."""
         if self.nest is None:
-            yield from ((value.name, Traffic(size, 0, 1, 0)) for value in kernel.inputs if (size := _nbytes(value)))
-            yield from ((value.name, Traffic(0, size, 0, 1)) for value in kernel.outputs if (size := _nbytes(value)))
+            yield from (Move(value, _read(value), True) for value in kernel.inputs)
+            yield from (Move(value, _written(value), False) for value in kernel.outputs)
             return
         problem, found = self.nest.problem, self.nest.by_operand
         for operand, value in zip(problem.loaded, (*kernel.factors, *kernel.vectors), strict=True):
-            yield value.name, found[operand.name]
+            yield Move(value, found[operand.name], True)
+        output = found[problem.output.name]
         if problem.tail is None:
-            yield kernel.outputs[0].name, found[problem.output.name]
+            yield Move(kernel.outputs[0], output, False)
             return
-        points = prod(problem.output.shape)
-        tiles = found[problem.output.name].writes // len(kernel.outputs)
+        points, tiles = prod(problem.output.shape), output.writes // len(kernel.outputs)
         for value in kernel.beside:
-            yield value.name, Traffic(points * kernel.sizes[value.name], 0, tiles, 0)
+            yield Move(value, Traffic(points * kernel.sizes[value.name], 0, tiles, 0), False)
         for value in kernel.outputs:
-            yield value.name, Traffic(0, points * kernel.sizes[value.name], 0, tiles)
+            yield Move(value, Traffic(0, points * kernel.sizes[value.name], 0, tiles), False)
 
 
 def plan_kernel(
@@ -94,26 +96,20 @@ def plan(kernel: Kernel, sram_bytes: int, buffers: Buffers = "single") -> Plan:
     if kernel.problem is None:
         return _stream(kernel, sram_bytes, buffers)
     best = _plan(kernel.problem, sram_bytes, buffers)
-    if kernel.repeats:
-        whole = _whole(kernel, kernel.problem)
-        if whole.working_set_bytes <= sram_bytes and (not best.fits or whole.dram_bytes < best.dram_bytes):
-            return whole
-    return best
+    if not kernel.repeats:
+        return best
+    whole = _whole(kernel, kernel.problem, sram_bytes)
+    return min(best, whole, key=lambda one: (not one.fits, one.dram_bytes if one.fits else one.working_set_bytes))
 
 
 @lru_cache(maxsize=16384)
 def _plan(problem: Problem, sram_bytes: int, buffers: Buffers) -> Plan:
     unit = _smallest(problem, buffers)
     if unit.working_set_bytes > sram_bytes:
-        return Plan(unit, *_in_and_out(unit), unit.working_set_bytes, unit.working_set_bytes, fits=False)
+        return Plan(unit, unit.traffic, unit.working_set_bytes, unit.working_set_bytes, fits=False)
     best = unit if unit.traffic.nbytes == problem.compulsory_bytes else _best(problem, sram_bytes, buffers)
     grown = _grow(best, sram_bytes)
-    return Plan(grown, *_in_and_out(grown), grown.working_set_bytes, best.working_set_bytes)
-
-
-def _in_and_out(nest: LoopNest) -> tuple[Traffic, Traffic]:
-    output = nest.by_operand[nest.problem.output.name]
-    return nest.traffic - output, output
+    return Plan(grown, grown.traffic, grown.working_set_bytes, best.working_set_bytes)
 
 
 def _smallest(problem: Problem, buffers: Buffers) -> LoopNest:
@@ -171,20 +167,25 @@ def _stream(kernel: Kernel, sram_bytes: int, buffers: Buffers) -> Plan:
     """Each tensor once, element by element."""
     read, made = (sum(map(_element, values)) for values in (kernel.inputs, kernel.outputs))
     held = read * (buffers != "single") + read + made + made * (buffers == "double_all")
-    return Plan(None, *_once(kernel), held, held, held <= sram_bytes)
+    return Plan(None, _once(kernel), held, held, held <= sram_bytes)
 
 
-def _whole(kernel: Kernel, problem: Problem) -> Plan:
+def _whole(kernel: Kernel, problem: Problem, sram_bytes: int) -> Plan:
     """Every tensor that is read on chip at once, each once, and the output beside them."""
     held = sum(map(_nbytes, kernel.inputs)) + prod(problem.output.shape) * problem.held_itemsize(problem.output)
-    return Plan(None, *_once(kernel), held, held)
+    return Plan(None, _once(kernel), held, held, held <= sram_bytes)
 
 
-def _once(kernel: Kernel) -> tuple[Traffic, Traffic]:
-    read, written = (
-        [size for value in values if (size := _nbytes(value))] for values in (kernel.inputs, kernel.outputs)
-    )
-    return Traffic(sum(read), 0, len(read), 0), Traffic(0, sum(written), 0, len(written))
+def _once(kernel: Kernel) -> Traffic:
+    return sum((*map(_read, kernel.inputs), *map(_written, kernel.outputs)), Traffic())
+
+
+def _read(value: Value) -> Traffic:
+    return Traffic(read_bytes=_nbytes(value), reads=int(_nbytes(value) > 0))
+
+
+def _written(value: Value) -> Traffic:
+    return Traffic(write_bytes=_nbytes(value), writes=int(_nbytes(value) > 0))
 
 
 def _nbytes(value: Value) -> int:

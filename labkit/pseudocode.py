@@ -17,7 +17,7 @@ def written(kernel: Kernel, nest: LoopNest | None, names: Mapping[str, str]) -> 
     """The lines of a kernel; ``names`` says what a tensor is to be called when it is not its own name."""
     if nest is None or kernel.problem is None:
         return _whole(kernel, names)
-    called = _renamed(nest, kernel, names)
+    called = renamed(nest, kernel, names)
     head, y = kernel.nodes[0], called.problem.output.name
     factors = [x.name for x in called.problem.inputs]
     step = _fill(TABLE[head.op].step, y, factors) if factors else ""
@@ -36,7 +36,7 @@ def _whole(kernel: Kernel, names: Mapping[str, str]) -> list[str]:
     ]
 
 
-def _renamed(nest: LoopNest, kernel: Kernel, names: Mapping[str, str]) -> LoopNest:
+def renamed(nest: LoopNest, kernel: Kernel, names: Mapping[str, str]) -> LoopNest:
     """The nest with the tensors' own names in place of X, W and Y."""
 
     def call(operand: Operand, name: str) -> Operand:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -14,19 +14,25 @@ from labkit.loops import Buffers
 from labkit.lowering import Kernel, lower
 from labkit.memory.dma import DmaCost, KernelTime
 from labkit.memory.ledger import Ledger, Traffic
-from labkit.planning import Plan, plan
+from labkit.planning import Move, Plan, plan
 from labkit.pseudocode import written
 from labkit.units import format_bytes, format_seconds
 
 
 @dataclass(frozen=True, eq=False)
 class ScheduledNode:
-    """One node as one kernel: its loops, the plan for them, and its time."""
+    """One node as one kernel: its loops, and the plan for them on a machine.
+
+    ``resident`` are tensors of the graph that are on chip all the while, as a whole: for these nothing moves.
+    """
 
     node: Node
     kernel: Kernel
     plan: Plan
-    time: KernelTime
+    hardware: Hardware
+    buffers: Buffers
+    dma: DmaCost
+    resident: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -39,18 +45,37 @@ class ScheduledNode:
         inner = self.node if self.node.body is None else self.node.body
         ends = ((inner.inputs, self.node.inputs), (inner.outputs, self.node.outputs))
         names = {a.name: b.name for own, outer in ends for a, b in zip(own, outer, strict=True) if a and b}
+        names = {value.name: value.name for value in self.node.uses} | names
         for move in self.kernel.arranged:
             old, new = move.uses[0].name, move.output.name
             names |= {new: names[old]} if old in names else {old: names[new]}
         return names
 
+    @cached_property
+    def moves(self) -> tuple[Move, ...]:
+        """What moves between DRAM and chip, tensor by tensor."""
+        found = self.plan.moves(self.kernel)
+        return tuple(move for move in found if self.names[move.value.name] not in self.resident)
+
+    @cached_property
+    def traffic(self) -> Traffic:
+        """Bytes and transfers of all tensors."""
+        return sum((move.traffic for move in self.moves), Traffic())
+
     @property
-    def traffic(self) -> dict[str, Traffic]:
-        """Bytes and transfers of each tensor."""
-        found: dict[str, Traffic] = {}
-        for name, moved in self.plan.moved(self.kernel):
-            found[self.names[name]] = found.get(self.names[name], Traffic()) + moved
-        return found
+    def sram_bytes(self) -> int:
+        """The SRAM that is taken while it runs."""
+        return self.plan.working_set_bytes + sum(self.resident.values())
+
+    @property
+    def time(self) -> KernelTime:
+        """What its transfers and its arithmetic take."""
+        parts: list[Traffic] = [
+            sum((move.traffic for move in self.moves if move.is_input == inputs), Traffic()) for inputs in (True, False)
+        ]
+        input_s, output_s = (self.dma.seconds(part.transfers, part.nbytes) for part in parts)
+        compute_s = self.kernel.flops / self.hardware.peak_flops_per_s
+        return KernelTime(input_s, output_s, compute_s, self.hardware.launch_s, self.buffers)
 
     @property
     def tile(self) -> str:
@@ -66,7 +91,7 @@ class ScheduledNode:
         """Its figures; the values are those of JSON."""
         return {
             **{"name": self.name, "op": self.node.op, "tile": self.tile, "order": self.order},
-            **{"dram_bytes": self.plan.dram_bytes, "transactions": self.plan.transactions},
+            **{"dram_bytes": self.traffic.nbytes, "transactions": self.traffic.transfers},
             **{"working_set_bytes": self.plan.working_set_bytes, "needed_bytes": self.plan.needed_bytes},
             **{"flops": self.kernel.flops, "time_s": self.time.seconds, "is_assumed": self.kernel.is_assumed},
         }
@@ -74,7 +99,7 @@ class ScheduledNode:
     def __str__(self) -> str:
         assumed = ", each tensor assumed to move once" if self.kernel.is_assumed else ""
         head = (
-            f"{self.node.label}: {format_bytes(self.plan.dram_bytes)} in {self.plan.transactions:,} transfers, "
+            f"{self.node.label}: {format_bytes(self.traffic.nbytes)} in {self.traffic.transfers:,} transfers, "
             f"working set {format_bytes(self.plan.working_set_bytes)}, {format_seconds(self.time.seconds)}{assumed}"
         )
         return "\n    ".join([head, *written(self.kernel, self.plan.nest, self.names)])
@@ -96,20 +121,21 @@ class Schedule:
         """A line for each tensor that a kernel reads or writes; a run is a transfer."""
         ledger = Ledger()
         for node in self.nodes:
-            for value, moved in node.traffic.items():
-                ledger.record(node.name, value, "read", moved.read_bytes, runs=moved.reads)
-                ledger.record(node.name, value, "write", moved.write_bytes, runs=moved.writes)
+            for value, moved, _ in node.moves:
+                name = node.names[value.name]
+                ledger.record(node.name, name, "read", moved.read_bytes, runs=moved.reads)
+                ledger.record(node.name, name, "write", moved.write_bytes, runs=moved.writes)
         return ledger
 
     @property
     def dram_bytes(self) -> int:
         """Bytes between DRAM and chip, re-loads included."""
-        return sum(node.plan.dram_bytes for node in self.nodes)
+        return sum(node.traffic.nbytes for node in self.nodes)
 
     @property
     def transactions(self) -> int:
         """Transfers that the DMA engine makes."""
-        return sum(node.plan.transactions for node in self.nodes)
+        return sum(node.traffic.transfers for node in self.nodes)
 
     @property
     def flops(self) -> int:
@@ -122,8 +148,8 @@ class Schedule:
 
     @property
     def high_water_bytes(self) -> int:
-        """The most SRAM that a kernel takes."""
-        return max((node.plan.working_set_bytes for node in self.nodes), default=0)
+        """The most SRAM that is ever taken."""
+        return max((node.sram_bytes for node in self.nodes), default=0)
 
     @property
     def assumed(self) -> tuple[str, ...]:
@@ -152,10 +178,18 @@ def schedule(graph: Graph, hardware: Hardware, buffers: Buffers = "single", dma:
     A dim that is no number counts as 1. Without ``dma`` a transfer costs its bytes only. Raises SramOverflow when not
     even the smallest tiles of a node fit.
     """
-    dma = dma or DmaCost.of(hardware)
-    return Schedule(
-        tuple(_scheduled(node, graph.opset, hardware, buffers, dma) for node in graph.nodes), hardware, buffers
-    )
+    engine = dma or DmaCost.of(hardware)
+    nodes = []
+    for node in graph.nodes:
+        kernel = kernel_of(node, graph.opset)
+        found = plan(kernel, hardware.sram_bytes, buffers)
+        if not found.fits:
+            raise SramOverflow(
+                f"{node.label}: its smallest tiles take {format_bytes(found.working_set_bytes)} "
+                f"({found.working_set_bytes:,} bytes); there are {format_bytes(hardware.sram_bytes)} of SRAM"
+            )
+        nodes.append(ScheduledNode(node, kernel, found, hardware, buffers, engine))
+    return Schedule(tuple(nodes), hardware, buffers)
 
 
 def metadata(found: Schedule) -> dict[str, dict[str, str]]:
@@ -163,24 +197,11 @@ def metadata(found: Schedule) -> dict[str, dict[str, str]]:
     return {
         node.name: {
             **({"labkit.tile": node.tile, "labkit.order": node.order} if node.plan.nest else {}),
-            "labkit.dram_bytes": str(node.plan.dram_bytes),
+            "labkit.dram_bytes": str(node.traffic.nbytes),
             "labkit.working_set_bytes": str(node.plan.working_set_bytes),
         }
         for node in found
     }
-
-
-def _scheduled(node: Node, opset: int, hardware: Hardware, buffers: Buffers, dma: DmaCost) -> ScheduledNode:
-    kernel = kernel_of(node, opset)
-    chosen = plan(kernel, hardware.sram_bytes, buffers)
-    if not chosen.fits:
-        raise SramOverflow(
-            f"{node.label}: its smallest tiles take {format_bytes(chosen.working_set_bytes)} "
-            f"({chosen.working_set_bytes:,} bytes); there are {format_bytes(hardware.sram_bytes)} of SRAM"
-        )
-    inputs_s, outputs_s = (dma.seconds(part.transfers, part.nbytes) for part in (chosen.inputs, chosen.output))
-    compute_s = kernel.flops / hardware.peak_flops_per_s
-    return ScheduledNode(node, kernel, chosen, KernelTime(inputs_s, outputs_s, compute_s, hardware.launch_s, buffers))
 
 
 @lru_cache(maxsize=4096)  # another machine asks the same of every node

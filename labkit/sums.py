@@ -5,13 +5,17 @@ A product adds up; so do averages and norms, each with something before or after
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from labkit.frames import dims
 from labkit.graph import Array, Node
+from labkit.ops.windows import Window
+from labkit.problems import Problem
 
 Function: TypeAlias = Callable[[Array, Node], Array]
 
@@ -28,6 +32,7 @@ class Arithmetic:
     prepare: Function = lambda x, node: x
     finish: Function = lambda y, node: y
     end: str = ""
+    is_mean: bool = False
 
     def empty(self, dtype: np.dtype[Any]) -> Any:
         """What a sum of this type starts from."""
@@ -40,7 +45,7 @@ def _exponent(node: Node) -> float:
     return float(node.attrs.get("p", 2))
 
 
-_MEAN = Arithmetic("{y} += {x}", end="{y} /= number of elements")
+_MEAN = Arithmetic("{y} += {x}", end="{y} /= number of elements", is_mean=True)
 _MAX = Arithmetic("{y} = max({y}, {x})", np.maximum, -np.inf)
 TABLE: dict[str, Arithmetic] = {
     **dict.fromkeys(("Conv", "MatMul", "Gemm"), Arithmetic("{y} += {x} * {w}")),
@@ -65,3 +70,18 @@ TABLE: dict[str, Arithmetic] = {
         end="{y} = {y} ** (1 / p)",
     ),
 }
+
+
+def elements(node: Node, problem: Problem, ranges: Mapping[str, range]) -> Array:
+    """How many elements a mean is of, for each place of a tile; padding counts in a window only when asked to."""
+    if not node.op.endswith("AveragePool") or node.op.startswith("Global"):
+        return np.array(prod(problem.loops[loop] for loop in problem.reductions))
+    window, sizes = Window.of(node.attrs, node.attrs["kernel_shape"]), dims(node.uses[0])[2:]
+    counts = np.ones((1, 1))
+    for axis, (before, after) in enumerate(window.pads(sizes)):
+        low, high = (-before, sizes[axis] + after) if node.attrs.get("count_include_pad", 0) else (0, sizes[axis])
+        places = ranges["pq"[axis - len(sizes)]]
+        starts = np.arange(places.start, places.stop) * window.strides[axis] - before
+        at = np.add.outer(starts, np.arange(window.kernel[axis]) * window.dilations[axis])
+        counts = counts[..., None] * ((at >= low) & (at < high)).sum(axis=1)
+    return counts

@@ -18,15 +18,16 @@ def working_set_bytes(nest: LoopNest, table: Table) -> Grid:
 
 
 def dram_bytes(nest: LoopNest, table: Table) -> Grid:
-    """Bytes that each candidate moves, read and written, in the order and with the options of ``nest``; infinitely many
-    where an output tile would leave unfinished though it must not."""
+    """Bytes that each candidate moves, read and written, in the order and with the options of ``nest``.
+
+    In the orders that are searched for the policy ``complete``, an output tile comes once (see cuts.py)."""
     output = nest.problem.output
     passes = _passes(output, table, nest.order)
     if nest.c_policy == "spill":
         passes = reduce(np.multiply, [table.trips[loop] for loop in nest.problem.reductions], np.array(1.0))
     total: Grid = output.nbytes * (2 * passes - nest.starts_at_zero)
     if nest.c_policy == "complete":
-        total = np.where(passes > 1, np.inf, nest.problem.finished_bytes)
+        total = np.array(float(nest.problem.finished_bytes))
     for operand in nest.problem.loaded:
         loaded = table.loaded[operand.name]
         one_pass = loaded[None]

@@ -18,14 +18,15 @@ Ranges = Mapping[str, range]
 
 
 class Multiply:
-    """Adds the products of one step to the output tile (a copy puts its elements there), on what is on chip only.
+    """Adds the products of one step to the output tile (a copy puts its elements there), on what is on chip only. With
+    one input it joins the elements themselves, by addition or another ``combine``.
 
     An axis such as p·stride + r has a base loop p and a tap loop r. The taps are walked one by one; for each, the
     base positions that fall on padding are left out, and what remains is one product of tensors over plain loops.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, combine: np.ufunc = np.add) -> None:
+        self._problem, self._combine = problem, combine
         self._taps = sorted({loop for x in problem.inputs for axis in x.axes for loop in axis.loops[1:]})
         letters = dict(zip(problem.loops, string.ascii_letters, strict=False))
         specs = [
@@ -52,7 +53,15 @@ class Multiply:
             if self._problem.is_copy:  # not 0 + x: that would turn -0.0 into 0.0
                 out[block] = np.einsum(self._spec, *parts)
             else:
-                out[block] += np.einsum(self._spec, *parts, optimize=True)
+                out[block] = self._combine(out[block], self._of_one_tap(parts))
+
+    def _of_one_tap(self, parts: list[Array]) -> Array:
+        """Products added up, or elements joined, over the loops that are no taps."""
+        if self._combine is np.add:
+            return np.asarray(np.einsum(self._spec, *parts, optimize=True))
+        before, after = self._spec.split("->")
+        gone = tuple(i for i, letter in enumerate(before) if letter not in after)
+        return np.asarray(self._combine.reduce(parts[0], axis=gone))
 
     def _tap_positions(self, ranges: Ranges) -> Iterator[dict[str, int]]:
         for taps in product(*(ranges[loop] for loop in self._taps)):

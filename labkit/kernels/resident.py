@@ -18,15 +18,16 @@ Ranges = Mapping[str, range]
 
 
 class InputTile:
-    """The resident tile of an input: it stays until another is needed."""
+    """The resident tile of an input: it stays until another is needed. ``tensor`` is its name in the ledger when it is
+    not the operand's."""
 
-    def __init__(self, nest: LoopNest, operand: Operand, array: Array, pad: Scratchpad) -> None:
-        self._operand, self._array, self._pad = operand, array, pad
+    def __init__(self, nest: LoopNest, operand: Operand, array: Array, pad: Scratchpad, tensor: str = "") -> None:
+        self._operand, self._array, self._pad, self._tensor = operand, array, pad, tensor or operand.name
         self._slots = nest.slots(operand)
         self._loops = [loop for loop in nest.order if loop in operand.loops]
         self._moving = nest.innermost_moving(operand)
         self._slide_axis = next((i for i, axis in enumerate(operand.axes) if nest.slides(axis, self._moving)), None)
-        self._key: tuple[range, ...] = ()
+        self._key: tuple[range, ...] | None = None  # an operand without axes has one tile, whose key is empty
         self._positions: list[Array] = []
         self._tiles: dict[tuple[range, ...], tuple[list[Array], tuple[Any, ...], int]] = {}
 
@@ -43,7 +44,8 @@ class InputTile:
                 self._slide(tile, positions, self._slide_axis, phase)
             else:
                 self.leave()
-                self._pad.load(self._operand.name, tile, slots=self._slots, runs=runs, phase=phase)
+                name = self._operand.name
+                self._pad.load(name, tile, tensor=self._tensor, slots=self._slots, runs=runs, phase=phase)
             self._key, self._positions = key, positions
         return self._pad[self._operand.name]
 
@@ -55,15 +57,15 @@ class InputTile:
 
     def _moves_on(self, key: tuple[range, ...]) -> bool:
         """Whether the new tile is the next one along the moving loop, all else being equal."""
-        if not self._key or self._moving is None:
+        if self._key is None or self._moving is None:
             return False
         differing = [(loop, old, new) for loop, old, new in zip(self._loops, self._key, key, strict=True) if old != new]
         return [loop for loop, *_ in differing] == [self._moving] and differing[0][1].stop == differing[0][2].start
 
     def leave(self) -> None:
-        if self._key:
+        if self._key is not None:
             self._pad.free(self._operand.name)
-            self._key = ()
+            self._key = None
 
 
 class OutputTile:
@@ -77,12 +79,12 @@ class OutputTile:
         self._slots, self._starts_at_zero = nest.slots(self._operand), nest.starts_at_zero
         self._ends = {loop: nest.problem.loops[loop] for loop in nest.problem.reductions}
         self._seen: set[tuple[int, ...]] = set()
-        self._finished = False
+        self._finished = self._is_here = False
         self.block: tuple[slice, ...] = ()
 
     def get(self, ranges: Ranges) -> Array:
         block = tuple(slice(r.start, r.stop) for r in (ranges[axis.loops[0]] for axis in self._operand.axes))
-        if block != self.block:
+        if block != self.block or not self._is_here:
             self.leave()
             self._arrive(block)
         self._finished = all(ranges[loop].stop == end for loop, end in self._ends.items())
@@ -97,19 +99,20 @@ class OutputTile:
         else:
             self._pad.load(self._operand.name, tile, slots=self._slots)
         self._seen.add(corner)
-        self.block = block
+        self.block, self._is_here = block, True
 
     @property
     def is_finished(self) -> bool:
         """Whether all products of the resident tile have been added up."""
-        return bool(self.block) and self._finished
+        return self._is_here and self._finished
 
     def leave(self) -> None:
-        if self.block:
+        if self._is_here:
             phase: Phase = "once" if self._finished else "partial"
-            self._pad.store(self._operand.name, self._array[self.block], tensor=self._stored_as, phase=phase)
+            tile = self._array[(*self.block, ...)]  # a view even of an output without axes
+            self._pad.store(self._operand.name, tile, tensor=self._stored_as, phase=phase)
             self._pad.free(self._operand.name)
-            self.block = ()
+            self._is_here = False
 
 
 def tile_index(positions: list[Array]) -> tuple[Any, ...]:
