@@ -56,7 +56,9 @@ class Planner:
         if not moving.size:
             return np.zeros((len(bases), stop - start), dtype=np.bool_)
         origins = bases[:, level.span][:, moving] % self.line_bytes
-        kinds, kind_of = np.unique(origins, axis=0, return_inverse=True)  # rows that begin alike change alike
+        kinds, kind_of = origins[:1], np.zeros(len(origins), dtype=np.intp)
+        if not (origins == kinds).all():  # rows that begin alike change alike
+            kinds, kind_of = np.unique(origins, axis=0, return_inverse=True)
         changes = np.zeros((len(kinds), stop - start), dtype=np.bool_)
         for column, reference in enumerate(moving):
             steps = np.arange(start, stop) * strides[reference]
