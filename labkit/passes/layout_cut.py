@@ -15,7 +15,6 @@ from labkit.graph import Graph, Node, Value
 from labkit.mincut import Edge, minimum_cut
 from labkit.passes.layout_kernels import Role, data, role
 from labkit.passes.layout_order import Order
-from labkit.passes.reshaping import keeps_order
 
 Side: TypeAlias = Literal["file", "hardware"]
 Vertex: TypeAlias = Side | int  # a fixed side, or the position of a node that is free to be on either
@@ -63,9 +62,6 @@ class Problem:
     def _ends(self, place: int, node: Node) -> Ends:
         if node.op == "Transpose" and not node.domain and not self.order.split:
             return self._transpose_ends(place, node)
-        if keeps_order(node):
-            reads, writes = (self._is_free(node, value) for value in (node.inputs[0], node.output))
-            return None if reads else "file", place if writes else "file"
         kind = role(node, self.order)
         end = "file" if kind is Role.BARRIER else self.pins.get(kind, place)
         return end, end
@@ -73,20 +69,14 @@ class Problem:
     def _transpose_ends(self, place: int, node: Node) -> Ends:
         """A Transpose of the file that leads from the machine's order to the file's, or back, vanishes when the other
         side of it is in the machine's order. Any other can as well read and write either order."""
-        if self.order.why_not(node.inputs[0]):
+        if len(node.output.shape or ()) != 4:
             return "file", "file"
         perm = tuple(node.attrs.get("perm") or (3, 2, 1, 0))
         if perm == self.order.back:
-            return "file", place
-        return (place, "file") if perm == self.order.perm else (None, place)
-
-    def _is_free(self, node: Node, value: Value | None) -> bool:
-        """Whether a reshape reads or writes a value in both orders: no element moves, and the new shape is known."""
-        target = node.output.shape
-        if value is None or value.shape is None or target is None or self.order.why_not(value):
-            return False
-        known = 0 not in target and sum(isinstance(dim, str) for dim in target) < 2 and self.graph.opset >= 5
-        return known and self.order.keeps(value.shape)
+            return "file", place if self.order.moves(node.output) else "file"
+        if perm == self.order.perm:
+            return place if self.order.moves(node.inputs[0]) else "file", "file"
+        return None, place
 
     @cached_property
     def stays(self) -> tuple[Stay, ...]:
@@ -115,7 +105,7 @@ class Problem:
         return tuple(
             Move(value, makers.get(value.name, "file"), frozenset(readers.get(value.name, ())))
             for value in values
-            if not self.order.why_not(value)
+            if self.order.moves(value)
         )
 
     def solve(self) -> frozenset[int]:

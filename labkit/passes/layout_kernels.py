@@ -62,5 +62,5 @@ def data(node: Node) -> tuple[Value, ...]:
 
 
 def carried(node: Node, order: Order) -> tuple[Value, ...]:
-    """What a kernel would read and make in the machine's order: data of which an order is known."""
-    return tuple(value for value in (*data(node), *node.results) if not order.why_not(value))
+    """What a kernel would read and make in the machine's order."""
+    return tuple(value for value in (*data(node), *node.results) if order.moves(value))

@@ -56,9 +56,9 @@ class Permuted:
 def native(view: Permuted, output: Value) -> Rewrite | None:
     """The same operator in the machine's order, its result under another name, with the constants that it needs;
     None when it takes more than that."""
-    if view.node.op in UNARY | BINARY:
-        return _elementwise(view, output)
-    return None if view.order.split else _by_axis(view, output)
+    if view.node.op not in UNARY | BINARY:
+        return None if view.order.split else _by_axis(view, output)
+    return None if output == view.node.output else _elementwise(view, output)
 
 
 def _elementwise(view: Permuted, output: Value) -> Rewrite | None:
@@ -93,8 +93,8 @@ def _by_axis(view: Permuted, output: Value) -> Rewrite | None:
         if not isinstance(found, Rewrite):
             continue
         kernel, *behind = found.nodes
-        if not behind and output == view.node.output:
-            return found
+        if output == view.node.output:
+            return None if behind else found
         if len(behind) == 1 and (behind[0].op, tuple(behind[0].attrs["perm"])) == ("Transpose", view.order.back):
             return Rewrite((replace(kernel, outputs=(output,)),), found.constants)
     return None

@@ -69,14 +69,23 @@ class Order:
             return "its shape is not known"
         if len(shape) != len(FILE):
             return f"{value.name!r} has {len(shape)} axes; {self.name} orders {len(FILE)}"
-        if shape[1:] == (1, 1, 1) and not self.split:
-            return f"{value.name!r} has one element for each image; it is the same in {self.name}"
-        if not self.split:
-            return ""
+        return self._unsplit(value.name, shape) if self.split else ""
+
+    def _unsplit(self, name: str, shape: Shape) -> str:
+        """Why the channels of a tensor cannot be split."""
         if unknown := [str(dim) for dim in shape[1:] if not isinstance(dim, int) or dim == 0]:
-            return f"{value.name!r} has a size {unknown[0]}; {self.name} needs numbers above 0"
+            return f"{name!r} has a size {unknown[0]}; {self.name} needs numbers above 0"
         rest = int(shape[1]) % self.block
-        return f"{value.name!r} has {shape[1]} channels, no multiple of {self.block}" if rest else ""
+        return f"{name!r} has {shape[1]} channels, no multiple of {self.block}" if rest else ""
+
+    def moves(self, value: Value | None) -> bool:
+        """Whether a value can lie in this order, and lies otherwise in it than in the file's: with one channel, or one
+        pixel, it is the same bytes, and nobody has to transform it."""
+        if self.why_not(value) or value is None:
+            return False
+        split = self._split(value.shape or ())
+        long = [axis for axis in self.perm if axis in long_axes(split)]
+        return long != sorted(long)
 
     def shape(self, shape: Shape) -> Shape:
         """The shape of the permuted tensor."""
@@ -86,12 +95,6 @@ class Order:
     def kind(self, kind: TensorType) -> TensorType:
         """The type of the permuted tensor."""
         return replace(kind, shape=self.shape(kind.shape or ()))
-
-    def keeps(self, shape: Shape) -> bool:
-        """Whether no element of a tensor moves: only axes of length 1 do."""
-        split = self._split(shape)
-        moved = [axis for axis in self.perm if axis in long_axes(split)]
-        return moved == sorted(moved)
 
     def _split(self, shape: Shape) -> tuple[Dim, ...]:
         if not self.split:

@@ -17,7 +17,6 @@ from labkit.graph import Array, Graph, Node, Shape, TensorType, Value, read_only
 from labkit.passes.layout_cut import Problem, Vertex
 from labkit.passes.layout_kernels import data
 from labkit.passes.layout_native import Permuted, native
-from labkit.passes.reshaping import RESHAPES
 
 
 def rewritten(problem: Problem, hardware: frozenset[int]) -> Graph:
@@ -53,8 +52,8 @@ class _Rewriter:
             there, back = source in self.inside, writes in self.inside
             if not there and not back:
                 self._add_plain(node)
-            elif node.op == "Transpose" or node.op in RESHAPES:
-                self._add_shuffle(node, there, back)
+            elif node.op == "Transpose":
+                self._add_transpose(node, there, back)
             else:
                 self._add_kernel(node)
         for value in graph.outputs:
@@ -70,20 +69,16 @@ class _Rewriter:
         self.nodes.append(node)
         self.plain |= {value.name for value in node.results}
 
-    def _add_shuffle(self, node: Node, there: bool, back: bool) -> None:
-        """A Transpose or a reshape of the file that reads from the machine's order, writes to it, or both."""
+    def _add_transpose(self, node: Node, there: bool, back: bool) -> None:
+        """A Transpose of the file that reads from the machine's order, writes to it, or both."""
         assert node.inputs[0] is not None
         x = self._permuted(node.inputs[0]) if there else self._need_plain(node.inputs[0])
         y = self._new(node.output) if back else node.output
-        if node.op in RESHAPES or self.order.split:
-            self.nodes.append(Node("Reshape", (x, self._target(y.shape or ())), (y,), name=node.name))
-        else:
-            perm = self.order.back if there else tuple(range(4))
-            perm = tuple(perm[axis] for axis in node.attrs.get("perm") or (3, 2, 1, 0))
-            perm = tuple(perm[axis] for axis in self.order.perm) if back else perm
-            moves = perm != tuple(range(4))
-            same = Node("Identity", (x,), (y,), name=node.name)
-            self.nodes.append(Node("Transpose", (x,), (y,), {"perm": perm}, name=node.name) if moves else same)
+        perm = self.order.back if there else tuple(range(4))
+        perm = tuple(perm[axis] for axis in node.attrs.get("perm") or (3, 2, 1, 0))
+        perm = tuple(perm[axis] for axis in self.order.perm) if back else perm
+        op, attrs = ("Identity", {}) if perm == tuple(range(4)) else ("Transpose", {"perm": perm})
+        self.nodes.append(Node(op, (x,), (y,), attrs, name=node.name))
         if not back:
             self.plain.add(y.name)
 
@@ -134,7 +129,7 @@ class _Rewriter:
         permuted = self._new(value)
         array = self.problem.graph.constant(value)
         if array is None:
-            self._add_transform("To", value, value, permuted, self._there(value, permuted))
+            self._add_transform("To", permuted, self._there(value, permuted))
         else:
             self.constants[permuted.name] = np.ascontiguousarray(array.transpose(self.order.perm))
         return permuted
@@ -143,7 +138,7 @@ class _Rewriter:
         """A value in the file's order, transformed when it is there in the machine's only."""
         value, permuted = self.known.get(value.name, value), self.permuted.get(value.name)
         if value.name not in self.plain and permuted is not None:
-            self._add_transform("From", value, permuted, value, self._home(permuted, value))
+            self._add_transform("From", value, self._home(permuted, value))
             self.plain.add(value.name)
         return value
 
@@ -154,11 +149,9 @@ class _Rewriter:
         self.permuted[value.name] = Value(name, self.order.kind(value.type))
         return self.permuted[value.name]
 
-    def _add_transform(self, way: str, plain: Value, source: Value, result: Value, steps: tuple[Node, ...]) -> None:
-        """One kernel that transforms a value; where no element moves, a Reshape does."""
-        if len(steps) > 1 and self.order.keeps(plain.shape or ()):
-            steps = (Node("Reshape", (source, self._target(result.shape or ())), (result,)),)
-        elif len(steps) > 1:
+    def _add_transform(self, way: str, result: Value, steps: tuple[Node, ...]) -> None:
+        """One kernel that transforms a value."""
+        if len(steps) > 1:
             op = self._unused(f"{way}{self.order.name}")
             steps = (fused_node(steps, (result,), op, self.problem.graph.opsets),)
         self.nodes += steps

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from labkit.costing import cost
-from labkit.graph import Graph, Shape
+from labkit.graph import Graph, Node, Value
 from labkit.hardware import Hardware
 from labkit.passes.layout import MINIMUM_CUT, LayoutPlan, strategies
 from labkit.passes.layout_cut import Problem
@@ -26,31 +26,37 @@ def least_bytes(graph: Graph, penalty: int | None) -> int:
 
     It knows of the graph what its generator does, and nothing of the library's network.
     """
-    makers = [i for i, n in enumerate(graph.nodes) if n.op in IMAGES | ADAPTABLE or _lies_alike(n.output.shape)]
-    pinned = [i for i in makers if graph.nodes[i].op in IMAGES and penalty is None]
+    makers = [i for i, node in enumerate(graph.nodes) if node.op in IMAGES | ADAPTABLE]
+    on_images = [i for i in makers if graph.nodes[i].op in IMAGES and not all(map(_lies_alike, _ends(graph.nodes[i])))]
+    pinned = on_images if penalty is None else []
     free = [i for i in makers if i not in pinned]
     codes = np.arange(2 ** len(free))
     file, hardware = np.zeros(codes.shape, bool), np.ones(codes.shape, bool)
     side = dict.fromkeys(range(len(graph.nodes)), file) | dict.fromkeys(pinned, hardware)
     side |= {i: (codes >> bit & 1).astype(bool) for bit, i in enumerate(free)}
-    total = sum((penalty or 0) * ~side[i] for i in makers if graph.nodes[i].op in IMAGES)
+    total = sum((penalty or 0) * ~side[i] for i in on_images)
     made = {value.name: side[i] for i, node in enumerate(graph.nodes) for value in node.results}
     for value in (*graph.inputs, *(node.output for node in graph.nodes)):
-        if len(value.shape or ()) != 4 or value.type is None or value.shape[1:] == (1, 1, 1):
-            continue  # it has no order, or but one
+        if _lies_alike(value) or value.type is None:
+            continue
         crosses = made.get(value.name, file) & (value.name in graph.output_names)
         for i, node in enumerate(graph.nodes):
-            in_any_order = node.op in ("Reshape", "Flatten") and _lies_alike(value.shape)
-            if value.name in {read.name for read in node.uses} and not in_any_order:
+            if value.name in {read.name for read in node.uses}:
                 reads = side[i] if node.op in IMAGES | ADAPTABLE else file
                 crosses = crosses | (reads != made.get(value.name, file))
         total = total + crosses * 2 * value.type.nbytes
     return int(np.min(total))
 
 
-def _lies_alike(shape: Shape | None) -> bool:
-    """Whether NCHW and NHWC are the same: one channel, or one pixel."""
-    return shape is not None and len(shape) == 4 and (shape[1] == 1 or shape[2:] == (1, 1))
+def _ends(node: Node) -> tuple[Value, Value]:
+    assert node.inputs[0] is not None
+    return node.inputs[0], node.output
+
+
+def _lies_alike(value: Value) -> bool:
+    """Whether NCHW and NHWC are the same bytes: one channel, or one pixel, or no image at all."""
+    shape = value.shape or ()
+    return len(shape) != 4 or shape[1] == 1 or shape[2:] == (1, 1)
 
 
 @pytest.mark.parametrize("start", range(0, 300, 25))
