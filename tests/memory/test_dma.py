@@ -70,6 +70,13 @@ def test_what_has_two_buffers_overlaps(buffers, seconds: float) -> None:
     assert compute_bound == 40.5 + {"single": 3.0, "double": 2.0, "double_all": 0.0}[buffers]
 
 
+@given(st.floats(0, 9), st.floats(0, 9), st.floats(0, 9))
+def test_what_is_hidden_behind_the_arithmetic_costs_no_time(input_s: float, output_s: float, spare_s: float) -> None:
+    """B14: where all has two buffers, and transfers are the shorter part, no time is lost in waiting for them."""
+    compute_s = input_s + output_s + spare_s
+    assert KernelTime(input_s, output_s, compute_s, 0.5, "double_all").seconds == compute_s + 0.5
+
+
 def test_kernels_run_one_after_another_each_with_its_own_parts() -> None:
     ledger = Ledger()
     ledger.record("conv", "x", "read", 100, runs=4)
