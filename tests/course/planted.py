@@ -31,22 +31,25 @@ class Right:
     old: str
     new: str
 
-    def program(self) -> list[str]:
-        """The code cells of the changed solution."""
-        exercise, number = self.exercise, self.part.split(".")[1]
-        cells = []
-        for grade_id, source in solution(exercise):
-            if grade_id == f"{exercise}-{number}":
-                assert not self.old or source.count(self.old) == 1, (
-                    f"{self.name}: {self.old!r} does not stand there once"
-                )
-                source = source.replace(self.old, self.new) if self.old else f"{source}\n\n\n{self.new}"
-            cells.append(source)
-        return cells
-
     @property
     def exercise(self) -> str:
         return f"ex{int(self.part.split('.')[0]):02d}"
+
+    @property
+    def grade_id(self) -> str:
+        return f"{self.exercise}-{self.part.split('.')[1]}"
+
+    def changed(self, source: str) -> str:
+        """The solution cell with this answer in it."""
+        if not self.old:
+            return f"{source}\n\n\n{self.new}"
+        assert source.count(self.old) == 1, f"{self.name}: {self.old!r} does not stand there once"
+        return source.replace(self.old, self.new)
+
+    def program(self) -> list[str]:
+        """The code cells of the changed solution."""
+        cells = solution(self.exercise)
+        return [self.changed(source) if grade_id == self.grade_id else source for grade_id, source in cells]
 
 
 @dataclass(frozen=True)
