@@ -1,6 +1,7 @@
-"""The graph compiler beside onnxruntime's basic level: CPU seconds of load, optimise, save; medians of fresh processes.
+"""The graph compiler beside other optimisers: CPU seconds of load, optimise, save; medians of fresh processes.
 
-What is imported is imported before the clock starts, on both sides. Ratios within one run; the machine is noisy.
+onnxruntime's basic level is always there; onnxsim and onnxslim only where they are installed. What is imported is
+imported before the clock starts, on all sides. Ratios within one run; the machine is noisy.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +26,7 @@ if tool == "labkit":
     import labkit, labkit.passes.pipeline, labkit.onnx_io, onnx.checker, onnx.shape_inference
     start = time.process_time()
     labkit.save(labkit.optimize(labkit.load(source)).graph, target)
-else:
+elif tool == "onnxruntime":
     import onnxruntime
     onnxruntime.set_default_logger_severity(4)
     options = onnxruntime.SessionOptions()
@@ -32,12 +34,22 @@ else:
     options.optimized_model_filepath = target
     start = time.process_time()
     onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+elif tool == "onnxsim":
+    import onnx, onnxsim
+    start = time.process_time()
+    onnx.save(onnxsim.simplify(onnx.load(source))[0], target)
+else:
+    import onnx, onnxslim
+    start = time.process_time()
+    onnx.save(onnxslim.slim(onnx.load(source)), target)
 print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
+OTHERS = [tool for tool in ("onnxruntime", "onnxsim", "onnxslim") if find_spec(tool)]
 
 
 def main() -> None:
-    print(f"{'CPU seconds, median of ' + str(RUNS):34}{'labkit':>9}{'ORT basic':>11}{'ratio':>8}{'peak / file':>13}")
+    heads = "".join(f"{tool:>14}{'ratio':>7}" for tool in OTHERS)
+    print(f"{'CPU seconds, median of ' + str(RUNS):34}{'labkit':>9}{'peak / file':>13}{heads}")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         # In a process of its own: a child inherits the peak memory of its parent.
@@ -45,23 +57,29 @@ def main() -> None:
         subprocess.run([sys.executable, "-c", make, str(folder / "resnet50.onnx")], check=True)
         for length in (3000, 24000):
             onnx.save(chain(length), folder / f"chain of {length}.onnx")
-        paths = [*sorted(folder.glob("*.onnx")), *sorted(SHARED.glob("light_densenet121_slim.onnx"))]
-        for path in paths:
+        if SHARED.is_dir():
+            full = [sys.executable, str(SHARED / "materialize_light.py"), "inline", str(folder), "densenet121"]
+            subprocess.run(full, check=True, capture_output=True)
+        for path in [*sorted(folder.glob("*.onnx")), *sorted(SHARED.glob("light_densenet121_slim.onnx"))]:
             row(path, folder / "out.onnx.tmp")
 
 
 def row(path: Path, target: Path) -> None:
     ours, peak = measured("labkit", path, target)
-    theirs, _ = measured("onnxruntime", path, target)
-    print(f"{path.stem:34}{ours:9.3f}{theirs:11.3f}{ours / theirs:8.2f}{peak * 1024 / path.stat().st_size:13.1f}")
+    cells = [f"{path.stem:34}{ours:9.3f}{peak * 1024 / path.stat().st_size:13.1f}"]
+    for tool in OTHERS:
+        theirs, _ = measured(tool, path, target)
+        cells.append(f"{theirs:14.3f}{ours / theirs:7.2f}")
+    print("".join(cells), flush=True)
 
 
 def measured(tool: str, source: Path, target: Path) -> tuple[float, float]:
+    """CPU seconds and peak memory, in KiB."""
     runs = []
     for _ in range(RUNS):
         command = [sys.executable, "-c", MEASURE, tool, str(source), str(target)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        runs.append(tuple(map(float, done.stdout.split())))
+        runs.append(tuple(map(float, done.stdout.splitlines()[-1].split())))  # some tools print, too
     return statistics.median(run[0] for run in runs), statistics.median(run[1] for run in runs)
 
 
