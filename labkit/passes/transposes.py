@@ -77,12 +77,9 @@ def sink_through_concat(view: View, node: Node) -> Rewrite | None:
 
 
 def transposed(view: View, value: Value | None) -> tuple[Value, Perm] | None:
-    """What a value was before a Transpose, and the permutation; None where it comes through none, or from a constant,
-    which is transposed here and now."""
+    """What a value was before a Transpose, and the permutation; None where it comes through none."""
     node = view.producer(value)
     if node is None or node.op != "Transpose" or node.domain or node.inputs[0] is None or value is None:
-        return None
-    if view.constant(node.inputs[0]) is not None:
         return None
     rank = value.type.rank if value.type else None
     perm = node.attrs.get("perm") or (None if rank is None else tuple(reversed(range(rank))))

@@ -48,7 +48,7 @@ def reshape_of_transpose(view: View, node: Node) -> Rewrite | None:
         return None
     x, perm = found
     order = [axis for axis in perm if x.shape is None or x.shape[axis] != 1]
-    if x.shape is None or order == sorted(order):
+    if x.shape is None:
         return None
     if len(shape) == len(x.shape):
         return Rewrite((Node("Transpose", (x,), node.outputs, {"perm": _perm(shape, order, _units(x.shape))}),))
@@ -115,10 +115,8 @@ def _behind(
 ) -> Rewrite | None:
     """The node on what the reshape had read, and the reshape behind it, under the node's output name."""
     x, out = inner.inputs[0], node.output
-    if x is None or x.shape is None or out.type is None or out.shape != inner.output.shape or any(node.outputs[1:]):
+    if x is None or x.shape is None or out.type is None or out.shape != inner.output.shape:
         return None
-    if view.constant(x) is not None:
-        return None  # a constant is reshaped here and now
     middle = Value(view.fresh(f"{out.name}_before"), TensorType(x.shape, out.type.dtype))
     moved = replace(node, inputs=inputs, outputs=(middle,))
     return Rewrite((moved, replace(inner, inputs=(middle, *inner.inputs[1:]), outputs=(out,))), constants)

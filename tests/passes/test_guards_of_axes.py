@@ -206,6 +206,8 @@ KEPT = {
     "a squeeze behind a transposition that others read": (
         f"{ROW} (float[1, 1, 5, 3] z, float[1, 5, 3, 1] y) {{ t = {LAST} (x) z = Softmax(t) y = Reshape(t, s) }}",
         {"s": i(1, 5, 3, 1)}, 17),
+    "a squeeze behind a transposition of open dims": (
+        '(float["n", "m", 1] x) => (float["m", "n"] y) { t = Transpose <perm: ints = [1, 0, 2]> (x) y = Squeeze(t, a) }', {"a": i(2)}, 17),
     "a transposition of one, which others read, before a reshape": (
         "(float[6, 1, 5] x) => (float[1, 6, 5] z, float[10, 3] y) { t = Transpose <perm: ints = [1, 0, 2]> (x) z = Softmax(t) y = Reshape(t, s) }",
         {"s": i(10, 3)}, 17),
