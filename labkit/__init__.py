@@ -30,6 +30,7 @@ _HOME = {
     "SramOverflow": "errors",
     "GraphError": "errors",
     "Hardware": "hardware",
+    "EnergyTable": "energy_table",
     "Layout": "layout",
     "StridedTensor": "tensor",
     "Scratchpad": "memory.scratchpad",
