@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any
 
 import onnx
-from onnx import AttributeProto, GraphProto
+from onnx import AttributeProto, GraphProto, TensorProto
 
 from labkit.errors import GraphError
 from labkit.graph import Graph, Node
-from labkit.protos import to_attribute
+from labkit.protos import elem_type, to_attribute
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,27 @@ def check(node: Node, kinds: Mapping[str, int], opsets: Mapping[str, int]) -> No
             raise GraphError(f"{node.label}: attribute {name!r} is unknown or of the wrong type")
     if missing := [name for name in schema.required if name not in kinds]:
         raise GraphError(f"{node.label} lacks its attribute {missing[0]!r}")
+    dtypes = tuple(value and value.dtype for value in node.inputs)
+    if complaint := _complaint(node.op, opsets.get(node.domain, 1), node.domain, dtypes):
+        raise GraphError(f"{node.label}: {complaint}")
+
+
+@cache
+def _complaint(op: str, version: int, domain: str, dtypes: tuple[str | None, ...]) -> str:
+    """What is wrong with these element types of inputs, as far as they are known; empty when nothing is."""
+    found = onnx.defs.get_schema(op, version, domain)
+    allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in found.type_constraints}
+    bound: dict[str, str] = {}
+    for at, dtype in enumerate(dtypes):
+        if dtype is None:
+            continue
+        formal = found.inputs[min(at, len(found.inputs) - 1)]
+        onnx_name = TensorProto.DataType.Name(elem_type(dtype)).lower()
+        if f"tensor({onnx_name})" not in allowed.get(formal.type_str, [formal.type_str]):
+            return f"input {formal.name!r} is {dtype}, a type that {op} of opset {version} does not take there"
+        if formal.is_homogeneous and bound.setdefault(formal.type_str, dtype) != dtype:
+            return f"input {formal.name!r} is {dtype}, another is {bound[formal.type_str]}; they must be of one type"
+    return ""
 
 
 def _no_graph(proto: GraphProto) -> Graph:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (a table: one row, one case)
 from dataclasses import replace
 
 import numpy as np
@@ -182,8 +183,13 @@ def test_an_output_type_the_file_declares_wrongly_gives_way_to_the_inferred_one(
             "attribute 'alpha' is unknown or",
         ),
         ("agraph (float[2] x) => (float[2] y) { y = Relu <speed: int = 1> (x) }", "attribute 'speed' is unknown or"),
+        ("agraph (float[2] x, int64[2] z) => (float[2] y) { y = Add(x, z) }", "Add 'y': input 'B' is int64, another is float32"),
+        ("agraph (float[2] x, int64[2] z) => (float[4] y) { y = Concat <axis: int = 0> (x, z) }", "Concat 'y': input 'inputs' is int64"),
+        ("agraph (string[2] x) => (string[2] y) { y = Relu(x) }", "Relu 'y': input 'X' is string, a type that Relu"),
+        ("agraph (float[2] x, float[1] z) => (float[2] y) { y = Reshape(x, z) }", "Reshape 'y': input 'shape' is float32"),
+        ("agraph (float[2] x, float[2] c) => (float[2] y) { y = Where(c, x, x) }", "Where 'y': input 'condition' is float32"),
     ],
-)
+)  # fmt: skip
 def test_a_node_that_breaks_its_schema_is_refused_by_name(parse, text, message):
     with pytest.raises(GraphError, match=message):
         parse(text)
