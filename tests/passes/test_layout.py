@@ -185,6 +185,37 @@ def test_transforms_stand_where_the_tensor_is_small(parse) -> None:
     assert plans(graph)["minimum cut"].dram_bytes == 2 * 4 * (4 * 64 + 2 * 64)
 
 
+def test_the_cut_draws_its_line_between_kernels_that_pay_and_kernels_that_do_not(parse) -> None:
+    """The first Relu feeds a Flatten and stays; the second stands between two Convs and goes along."""
+    graph = parse(
+        """g (float[1,4,8,8] x) => (float[1,256] flat, float[1,4,8,8] y) {
+        first = Relu(x) flat = Flatten(first) a = Conv(first, w) second = Relu(a) y = Conv(second, w) }""",
+        w=np.ones((4, 4, 1, 1), np.float32),
+    )
+    found = plans(graph)
+    assert {name: plan.transforms for name, plan in found.items()} == {
+        "per operator": 4, "one layout everywhere": 3, "minimum cut": 2,
+    }  # fmt: skip
+    assert found["minimum cut"].labels == {"first": "NCHW", "a": "NHWC", "second": "NHWC", "y": "NHWC"}
+    for plan in found.values():
+        assert ops(plan.apply())["Transpose"] == plan.transforms
+        assert ops(convert(graph))["Transpose"] == 2
+        assert cost(plan.apply(), NPU).dram_bytes - cost(graph, NPU).dram_bytes == plan.dram_bytes
+
+
+def test_a_concat_of_both_orders_goes_where_less_has_to_be_transformed(parse) -> None:
+    """Some of 12 channels come from a Conv, the others out of a Reshape; both orders of all 12 are wanted."""
+    for channels, order in ((2, "NCHW"), (10, "NHWC")):
+        graph = parse(
+            f"""g (float[1,{channels},8,8] x, float[1,{(12 - channels) * 64}] flat)
+            => (float[1,12,8,8] both, float[1,12,4,4] y) <int64[4] image = {{1, {12 - channels}, 8, 8}}> {{
+            a = Conv(x, w) b = Reshape(flat, image) both = Concat<axis = 1>(a, b)
+            y = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(both) }}""",
+            w=np.ones((channels, channels, 1, 1), np.float32),
+        )
+        assert plans(graph)["minimum cut"].labels["both"] == order
+
+
 def test_a_network_of_elementwise_operators_alone_is_left_alone(parse) -> None:
     graph = parse("g (float[1,4,8,8] x) => (float[1,4,8,8] y) { a = Relu(x) y = Sigmoid(a) }")
     assert convert(graph) is graph

@@ -104,10 +104,13 @@ def _transposes_of(graph: Graph, problem: Problem) -> int:
     return sum(stay.nbytes for stay in problem.stays)
 
 
-@pytest.mark.parametrize("seed", range(100))
-def test_the_cut_never_moves_more_than_the_simple_strategies(seed: int) -> None:
-    graph = images(seed, 25, (*KERNELS, reshape, flatten, transpose))
-    for order in ("NHWC", "NCHW8c"):
-        plans = strategies(graph, replace(NPU, layout=order))
-        assert [plan.name for plan in plans] == ["per operator", "one layout everywhere", MINIMUM_CUT]
-        assert plans[-1].dram_bytes <= min(plan.dram_bytes for plan in plans)
+@pytest.mark.parametrize("order", ["NHWC", "NCHW8c"])
+def test_the_cut_never_moves_more_than_the_simple_strategies_and_often_less(order: str) -> None:
+    less = 0
+    for seed in range(100):
+        graph = images(seed, 25, (*KERNELS, reshape, flatten, transpose))
+        *simple, best = strategies(graph, replace(NPU, layout=order))
+        assert [plan.name for plan in (*simple, best)] == ["per operator", "one layout everywhere", MINIMUM_CUT]
+        assert best.dram_bytes <= min(plan.dram_bytes for plan in simple)
+        less += best.dram_bytes < min(plan.dram_bytes for plan in simple)
+    assert less > 25
