@@ -18,11 +18,13 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
+from labkit.course import checks
 from labkit.course.checking import GRADING_ROUNDS, CheckFailed, Part, judge, parts_of
 
 _QUIET = (NotImplementedError, CheckFailed)  # an unwritten function or a failed check in a cell: the parts tell it
 _MESSAGE_CHARS = 400
 _FILE_BYTES = 64 * 1024**2
+_CHECKS = os.path.realpath(os.path.dirname(checks.__file__)) + os.sep
 
 Say = Callable[..., None]
 
@@ -33,6 +35,7 @@ def main() -> NoReturn:
     parts = parts_of(job["exercise"])  # before the student's code: it cannot be changed by what it does to imports
     say = _reporter(job["token"])
     _limit(job["memory_bytes"])
+    sys.addaudithook(_keep_checks_shut)
     namespace = _notebook_namespace()
     for number, source in job["cells"]:
         _run_cell(number, source, namespace, say)
@@ -67,6 +70,14 @@ def _limit(memory_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_FILE_BYTES, _FILE_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _keep_checks_shut(event: str, arguments: tuple[Any, ...]) -> None:
+    """From now on no file of the checks is opened, to import it or to read it. A hook cannot be taken off again."""
+    if event != "open" or not isinstance(arguments[0], str | bytes):
+        return
+    if os.path.realpath(os.fsdecode(arguments[0])).startswith(_CHECKS):
+        raise PermissionError("the course's checks cannot be read while they grade")
 
 
 def _notebook_namespace() -> dict[str, Any]:

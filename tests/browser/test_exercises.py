@@ -56,6 +56,11 @@ def test_an_exercise_is_worked_from_untouched_to_full_marks(
     first = next(iter(parts))
     notebook.page.evaluate(RUN_ALL)  # it stops at the first check
     notebook.wait_until(lambda: notebook.page.evaluate(ERRORS) == [f"{first} is not written yet."], "the first check")
+    hint = notebook.page.locator(".jp-Notebook:visible details").first
+    hint.scroll_into_view_if_needed()
+    folded = hint.bounding_box()["height"]
+    hint.locator("summary").click()
+    assert hint.bounding_box()["height"] > folded
     for index, text in answers(name).items():
         type_into(notebook, index, text)
     notebook.page.evaluate(RUN_ALL)

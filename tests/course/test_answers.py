@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from labkit.course.checking import CheckFailed, judge, parts_of
+from labkit.course.checking import GRADING_ROUNDS, CheckFailed, judge, parts_of
 from tests.course.planted import SOURCES, Right, Wrong, run, solution, verdicts
 
 EXERCISES = sorted(path.stem for path in SOURCES.glob("ex*.py"))
@@ -88,6 +88,23 @@ def test_points_and_functions_of_the_text_are_those_of_the_checks(exercise: str)
 def test_a_result_of_the_wrong_kind_says_what_was_expected(exercise: str, part: str, value: object) -> None:
     with pytest.raises(CheckFailed):
         judge(part, parts_of(exercise)[part], lambda *_, **__: value)
+
+
+@pytest.mark.parametrize(("exercise", "part"), parts())
+def test_what_the_public_cases_expect_earns_nothing(exercise: str, part: str) -> None:
+    graded, known = parts_of(exercise)[part], {}
+    function = run([source for _, source in solution(exercise)])[graded.function]
+
+    def remembers(*arguments: object, **options: object) -> object:
+        known[repr(arguments[:-1])] = function(*arguments, **options)
+        return known[repr(arguments[:-1])]
+
+    def recalls(*arguments: object, **options: object) -> object:
+        return known.get(repr(arguments[:-1]), next(iter(known.values())))
+
+    judge(part, graded, remembers)
+    with pytest.raises(CheckFailed):
+        judge(part, graded, recalls, rounds=GRADING_ROUNDS)
 
 
 class Anything:

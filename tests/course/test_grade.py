@@ -158,6 +158,52 @@ def test_a_reply_without_the_token_earns_nothing(tmp_path: Path) -> None:
     assert points(grade_notebook(submit(tmp_path, cell, THRICE))) == [0, 3]
 
 
+CHEATS = {
+    "product of whole arrays": "import numpy as np\ndef tiled_matmul(A, B, tile, pad):\n    return np.matmul(A, B)",
+    "formula in the ledger": """\
+def tiled_matmul(A, B, tile, pad):
+    (m, k), n = A.shape, B.shape[1]
+    pad.ledger.record("x", "A", "read", 4 * m * k * -(-n // tile[1]))
+    pad.ledger.record("x", "B", "read", 4 * k * n * -(-m // tile[0]))
+    pad.ledger.record("x", "C", "write", 4 * m * n)
+    return A @ B""",
+    "source of the check": """\
+from labkit.course.checks import ex02
+own = {"__name__": "__main__"}
+exec(open(ex02.__file__).read(), own)
+largest_tile, working_set, intensity = (own[x].right for x in ("largest_tile", "working_set", "intensity"))""",
+    "source by inspect": """\
+import inspect, re
+from labkit.course.checks import ex02
+own = {"__name__": "__main__"}
+exec(inspect.getsource(ex02), own)
+largest_tile = own["largest_tile"].right""",
+    "the check's own rule": """\
+from labkit.course.checks import ex02
+largest_tile, intensity = (getattr(ex02, name).right for name in ("largest_tile", "intensity"))""",
+    "from the sheet": """\
+from labkit.course import sheet
+page = sheet("ex02", seed=0)
+largest_tile = page._part("2.1").check.right""",
+    "public cases by heart": """\
+from random import Random
+from labkit.course.checks.ex02 import largest_tile as q
+draw = Random("2.1 0 0")
+known = {}
+for _ in range(q.cases):
+    case = q.telling(draw)
+    known[case] = q.right(*case)
+def largest_tile(sram_kib, itemsize):
+    return known.get((sram_kib, itemsize), 100)""",
+}
+
+
+@pytest.mark.parametrize("cheat", CHEATS)
+def test_what_is_no_answer_earns_nothing(tmp_path: Path, cheat: str) -> None:
+    path = submit(tmp_path, CHEATS[cheat], metadata={"labkit": {"exercise": "ex02"}})
+    assert grade_notebook(path).points == 0
+
+
 def test_a_process_that_ends_between_two_units_earns_nothing(tmp_path: Path) -> None:
     cell = "import json, os\nold = json.dumps\njson.dumps = lambda d: os._exit(0) if d['event'] == 'start' else old(d)"
     graded = grade_notebook(submit(tmp_path, BOTH, cell))
