@@ -1,12 +1,14 @@
-"""The switch for a projector: every view of a notebook follows it.
+"""The switch for a projector, which every view of a notebook follows, and the frame that every view has.
 
-A picture grows by ``SCALE`` and its text with it; labels, numbers and the state in words grow too.
+A picture grows by ``SCALE`` and its text with it; labels, numbers and the state in words grow too (frame.css).
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import anywidget
 import ipywidgets
 import traitlets
 
@@ -14,14 +16,7 @@ from labkit.explore.turns import in_turn
 
 SCALE = 1.5
 _CLASS = "labkit-large"
-_FONT_PX = 13  # ipywidgets' own
-_PARTS = (".widget-label", ".widget-readout", ".widget-html-content", "select", "input", "button", "pre", "td", "th")
-_STYLE = (
-    "<style>"
-    + ", ".join(f".{_CLASS} {part}" for part in _PARTS)
-    + f" {{ font-size: {_FONT_PX * SCALE}px !important; height: auto !important; line-height: 1.4 !important; }}"
-    + "</style>"
-)
+_HERE = Path(__file__).parent
 
 
 class Screen(traitlets.HasTraits):
@@ -31,6 +26,13 @@ class Screen(traitlets.HasTraits):
 
 
 SCREEN = Screen()  # of this kernel: the room has one projector
+
+
+class Frame(anywidget.AnyWidget):
+    """Unseen: the style of large words, and what makes a saved notebook keep the views it shows (frame.js)."""
+
+    _esm = _HERE / "frame.js"
+    _css = _HERE / "frame.css"
 
 
 def scale() -> float:
@@ -45,11 +47,6 @@ def switch() -> Any:
     )
     traitlets.link((SCREEN, "large"), (box, "value"))
     return box
-
-
-def style() -> Any:
-    """What a view must have among its children, to grow with the screen."""
-    return ipywidgets.HTML(_STYLE, layout=ipywidgets.Layout(display="none"))
 
 
 def follow(view: Any) -> None:

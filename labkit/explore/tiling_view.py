@@ -37,7 +37,7 @@ class TilingView(LiveFigure[TilingState, _Parts]):
         self._panel = state
         controls = {**nest_controls(), "memory": choice("memory", get_args(Memory), "scratchpad", "180px")}
         super().__init__(
-            self._data, _draw, _move, (9.6, 5.2), controls, follows=[(state, "hardware"), (state, "dtype")]
+            self._data, _draw, _move, (9.6, 5.6), controls, follows=[(state, "hardware"), (state, "dtype")]
         )
 
     def _data(self) -> TilingState:
@@ -50,7 +50,7 @@ class TilingView(LiveFigure[TilingState, _Parts]):
 
 def _draw(figure: Figure, state: TilingState) -> _Parts:
     """Axes, the best tiles, the bound and the floor; a tile of one's own that has no place yet."""
-    axes = figure.add_axes((0.125, 0.13, 0.855, 0.79), xscale="log", yscale="log")
+    axes = figure.add_axes((0.125, 0.235, 0.855, 0.695), xscale="log", yscale="log")
     floor, worst = state.nest.problem.compulsory_bytes, state.worst_bytes
     axes.set(xlim=(LEAST_SRAM, MOST_SRAM), ylim=(floor / 2, worst * 1.6))
     ticks = [4**i * LEAST_SRAM for i in range(10)]
@@ -76,7 +76,7 @@ def _draw(figure: Figure, state: TilingState) -> _Parts:
     label.set_bbox({"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1})
     (room,) = axes.plot([], [], color=_ROOM, linewidth=1.5, linestyle=(0, (1, 1)), animated=True, zorder=3)
     room_label = axes.text(0, 0, "", fontsize=12, color="#333333", ha="center", va="bottom", animated=True)
-    axes.legend(loc="upper right", fontsize=12, framealpha=0.9)
+    figure.legend(loc="lower center", ncols=2, fontsize=12, frameon=False)
     return _Parts(own, mark, label, room, room_label)
 
 

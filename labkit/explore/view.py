@@ -34,7 +34,8 @@ class View(ipywidgets.VBox):  # type: ignore[misc]
     ) -> None:
         self.controls = dict(controls)
         rows = [ipywidgets.HBox(list(self.controls.values()), layout=wrapping())] if self.controls else []
-        super().__init__([*rows, *pictures, screen.style()], **options)
+        super().__init__([*rows, *pictures, screen.Frame()], **options)
+        self.add_class(f"labkit-{type(self).__name__}")
         screen.follow(self)
         self._follows = [*((control, "value") for control in self.controls.values()), *follows]
         for source, trait in self._follows:

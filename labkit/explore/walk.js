@@ -30,13 +30,15 @@ function words(g, text, x, y, font = "13px sans-serif", align = "center") {
   g.fillText(text, x, y);
 }
 
-function tag(g, text, x, y, limit) {
+function tag(g, text, left, y, wide, limit) {
   g.font = "bold 15px sans-serif";
-  const wide = g.measureText(text).width + 6;
-  const cx = Math.max(wide / 2 + 1, Math.min(limit - wide / 2 - 1, x));
+  const room = g.measureText(text).width + 6;
+  const inside = room < wide - 4; // else beside the tile, where it hides no frame
+  const right = left + wide + room + 4 < limit;
+  const x = inside ? left + wide / 2 : right ? left + wide + 4 + room / 2 : left - 4 - room / 2;
   g.fillStyle = "rgba(255, 255, 255, 0.9)";
-  g.fillRect(cx - wide / 2, y - 9, wide, 18);
-  words(g, text, cx, y, g.font);
+  g.fillRect(x - room / 2, y - 9, room, 18);
+  words(g, text, x, y, g.font);
 }
 
 function matrix(g, spec, name, rows, columns, x, y, w, h, came, mark, limit) {
@@ -58,7 +60,7 @@ function matrix(g, spec, name, rows, columns, x, y, w, h, came, mark, limit) {
   g.strokeStyle = "#555";
   g.lineWidth = 1.5;
   g.strokeRect(x, y, w, h);
-  tag(g, name + mark, left + wide / 2, top + high / 2, limit);
+  tag(g, name + mark, left, top + high / 2, wide, limit);
 }
 
 function room(g, spec, x, y, width) {
@@ -89,7 +91,7 @@ function room(g, spec, x, y, width) {
 }
 
 function draw(canvas, spec, space, scale) {
-  const width = Math.min(space, 620);
+  const width = Math.min(space, 500);
   const [m, n, k] = ["m", "n", "k"].map((loop) => spec.loops[loop][0]);
   const unit = (width - MARGIN - BETWEEN - 4) / Math.max(n + k, (m + k) * 1.15);
   const [high, wide, deep] = [m, n, k].map((extent) => Math.max(LEAST, extent * unit));

@@ -6,7 +6,9 @@ the tests. Screenshots go to ``tests/browser/shots`` (not in git).
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 import json
 import os
 import shutil
@@ -20,7 +22,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 SHOTS = Path(__file__).with_name("shots")
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
@@ -81,12 +85,54 @@ class NotebookPage:
         assert pictures, f"no picture in {selector}"
         return hashlib.sha256(pictures.encode()).hexdigest()
 
+    def wait_for_picture(self, selector: str, png: bytes) -> None:
+        """Wait until an image shows these very pixels."""
+        wanted = _rgb(png)
+
+        def shows() -> bool:
+            pictures = self.page.locator(selector).evaluate_all(PICTURES)
+            return bool(pictures) and np.array_equal(_rgb(base64.b64decode(pictures.split(",", 1)[1])), wanted)
+
+        self.wait_until(shows, f"{selector} shows the picture that labkit draws")
+
     def text(self, selector: str) -> str:
         return str(self.page.locator(selector).first.inner_text())
 
     def value(self, slider: str) -> float:
         """Where a slider stands, as a screen reader is told."""
         return float(self.page.locator(slider).first.get_attribute("aria-valuenow") or "nan")
+
+    def control(self, view: str, label: str) -> str:
+        """Selector of the one control of a view that has this label: a slider's handle, a menu, a field, a box."""
+        labelled = f":has(> .widget-label:text-is({label!r}))"
+        inside = {"slider": "[role=slider]", "dropdown": "select", "text": "input"}
+        parts = [f".widget-{kind}{labelled} {part}" for kind, part in inside.items()]
+        return f"{view} >> " + ", ".join([*parts, f".widget-checkbox label:has(span:text-is({label!r})) input"])
+
+    def drag(self, slider: str, by_px: int, moves: int = 60) -> None:
+        """Take a slider's handle with the mouse, move it fast in many small steps, and let it go."""
+        handle = self.page.locator(slider).first
+        handle.scroll_into_view_if_needed()
+        box = handle.bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        self.page.mouse.move(x, y)
+        self.page.mouse.down()
+        for step in range(1, moves + 1):
+            self.page.mouse.move(x + by_px * step / moves, y)
+        self.page.mouse.up()
+
+    def choose(self, menu: str, value: str) -> None:
+        """Take another line of a menu."""
+        self.page.locator(menu).first.select_option(value)
+
+    def type(self, field: str, text: str) -> None:
+        """Type into a field and press Enter."""
+        self.page.locator(field).first.fill(text)
+        self.press(field, "Enter")
+
+    def wait_for_text(self, selector: str, text: str) -> None:
+        """Wait until an element says exactly this, spaces and line ends aside."""
+        self.wait_until(lambda: self.text(selector).split() == text.split(), f"{selector} says {text[:200]!r}")
 
     def press(self, selector: str, key: str) -> None:
         """Give one control the keyboard's focus and press a key, as a person without a mouse does."""
@@ -102,7 +148,7 @@ class NotebookPage:
                 return
             self.page.wait_for_timeout(100)
         self.shot("failed")
-        pytest.fail(f"waited {PATIENCE_S} s: {what}")
+        pytest.fail(f"waited {PATIENCE_S} s: {what}; the page logged {self.errors}")
 
     def shot(self, name: str, show: str | None = None) -> Path:
         """A picture of the page, with the element ``show`` in view."""
@@ -112,6 +158,10 @@ class NotebookPage:
         path = SHOTS / f"{name}.png"
         self.page.screenshot(path=path)
         return path
+
+
+def _rgb(png: bytes) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
 
 
 @pytest.fixture(scope="session")
@@ -196,14 +246,18 @@ def _wait_for(server: subprocess.Popen[bytes], url: str, log: Path) -> None:
 
 
 @pytest.fixture
-def open_notebook(chromium: Any, lab: tuple[str, Path]) -> Iterator[Callable[[Path], NotebookPage]]:
-    """Open a copy of a notebook in its own browser context; its kernel ends with the test."""
+def open_notebook(chromium: Any, lab: tuple[str, Path]) -> Iterator[Callable[..., NotebookPage]]:
+    """Open a copy of a notebook in its own browser context; its kernel ends with the test.
+
+    One that lies in the served folder already is opened as it is.
+    """
     address, served = lab
     opened: list[NotebookPage] = []
 
-    def open_(notebook: Path) -> NotebookPage:
-        shutil.copy(notebook, served)
-        page = chromium.new_context(viewport={"width": 1400, "height": 1000}).new_page()
+    def open_(notebook: Path, width: int = 1400) -> NotebookPage:
+        if notebook.parent != served:
+            shutil.copy(notebook, served)
+        page = chromium.new_context(viewport={"width": width, "height": 1000}).new_page()
         opened.append(NotebookPage(page, f"{address}/lab/workspaces/{notebook.stem}/tree/{notebook.name}?reset"))
         return opened[-1]
 

@@ -18,7 +18,7 @@ def test_a_pass_switched_off_and_another_machine_change_table_text_and_roofline(
 ) -> None:
     lesson = open_notebook(LESSON)
     lesson.run_all()
-    view = lesson.view(".labkit-pipeline")
+    view = lesson.view(".labkit-PipelineView")
     status, table, plot = (f"{view} {part}" for part in ("[role=status]", "table", "img"))
     before = lesson.text(status), lesson.text(table), lesson.pixels(plot)
 

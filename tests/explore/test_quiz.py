@@ -59,7 +59,7 @@ def test_answers_typed_after_the_verdict_change_nothing(capsys):
 def test_what_is_no_number_is_a_sentence_and_nothing_is_locked(typed):
     view = quiz.show(*QUESTIONS).set(q1=typed)
     view._button.click()
-    assert view.text.startswith("question 1: '")
+    assert view.text.startswith("Cannot show this: question 1: '")
     assert "is no number" in view.text
     assert "<b>" not in view._status.value
     view.set(q1="209")
@@ -80,5 +80,5 @@ def test_an_answer_that_cannot_be_chosen_is_a_mistake_of_the_lesson():
 
 
 def test_a_name_that_is_no_question_is_named():
-    with pytest.raises(LabError, match="no question 'q9'"):
+    with pytest.raises(LabError, match="no control 'q9'"):
         quiz.show(*QUESTIONS).set(q9=1)
