@@ -33,7 +33,7 @@ def hard_sigmoid(view: View, node: Node) -> Rewrite | None:
     if node.op != "Clip":
         scaled = _line(view, node)
         found = None if scaled is None else _only(view, scaled.x)
-        if scaled is None or found is None or scaled.offset:
+        if scaled is None or found is None:
             return None
         scale, cut = scaled.slope, found
     line = _cut_line(view, cut, scale)
@@ -44,7 +44,7 @@ def scale_of_gated(view: View, node: Node) -> Rewrite | None:
     """(x · cut line) · scale is x · HardSigmoid, where the scale makes the line's interval that from 0 to 1."""
     scaled = _line(view, node)
     product = None if scaled is None else _only(view, scaled.x)
-    if scaled is None or product is None or product.op != "Mul" or scaled.offset:
+    if scaled is None or product is None or product.op != "Mul":
         return None
     for x, gate in (product.inputs, product.inputs[::-1]):
         cut = _only(view, gate)
@@ -91,7 +91,7 @@ def _behind(view: View, value: Value | None) -> Line | None:
 
 def _line(view: View, node: Node) -> Line | None:
     """What a node does to its input when it adds one number to it, or multiplies by one, and enlarges nothing."""
-    if node.op not in _STEPS or len(node.inputs) != 2:
+    if node.op not in _STEPS:
         return None
     for x, other in (node.inputs, node.inputs[::-1]):
         array = view.constant(other)

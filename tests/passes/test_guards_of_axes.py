@@ -241,6 +241,9 @@ KEPT = {
         f"{IMAGE} (float[2, 3, 5, 3] y) {{ p = Pad(x, s) y = {LAST} (p) }}", {"s": i(0, 0, -1, 0, 0, 0, 0, 0)}, 17),
     "a pad before a transposition, which others read": (
         f"{IMAGE} (float[2, 5, 5, 3] y, float[2, 3, 5, 5] z) {{ p = Pad(x, s) y = {LAST} (p) z = Softmax(p) }}", {"s": i(0, 0, 1, 0, 0, 0, 0, 0)}, 17),
+    "a pad beside open dims before an unsqueeze": (
+        '(float["n", "m", 4] x) => (float["n", 1, "m", 6] y) { p = Pad(x, s) y = Unsqueeze(p, a) }',
+        {"s": i(0, 0, 1, 0, 0, 1), "a": i(1)}, 17),
     "a pad before a reshape that splits": (
         "(float[3, 4] x) => (float[3, 3, 2] y) { p = Pad(x, s) y = Reshape(p, t) }", {"s": i(0, 1, 0, 1), "t": i(3, 3, 2)}, 17),
     "a pad before a squeeze of what it pads": (

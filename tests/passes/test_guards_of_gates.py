@@ -37,6 +37,9 @@ RULES = {
     "another height": (f"{LINE} y = Div(c, three)", "Add Clip Div", 17),
     "another floor": ("a = Add(x, three) c = Clip(a, one, six) y = Div(c, six)", "Add Clip Div", 17),
     "below the axis": ("a = Add(x, three) c = Clip(a, n, zero) y = Div(c, n)", "Add Clip Div", 17),
+    "bounds that cross": ("a = Add(x, three) c = Clip(a, zero, n) y = Div(c, n)", "Add Clip Div", 17),
+    "a power": ("a = Pow(x, three) c = Clip(a, zero, six) y = Div(c, six)", "Pow Clip Div", 17),
+    "x times an elu": ("e = Elu <alpha: float = 0.16666667> (x) y = Mul(x, e)", "Elu Mul", 17),
     "no line": ("c = Clip(x, zero, six) y = Div(c, six)", "Clip Div", 17),
     "plus six": (f"{LINE} y = Add(c, six)", "Add Clip Add", 17),
     "times zero": ("a = Mul(x, zero) y = Clip(a, zero, one)", "Mul Clip", 17),
@@ -57,11 +60,22 @@ MORE = {
 }
 
 
+CONSTANTS = {**SIX, **MORE}
+GRAPHS = {
+    f"gate: {name}": (
+        f'(float[3, 4] x) => (float["p", "q"] y) {{ {text} }}',
+        {key: array for key, array in CONSTANTS.items() if f" {key})" in text or f"{key}," in text},
+        opset,
+    )
+    for name, (text, _, opset) in RULES.items()
+}
+
+
 @pytest.mark.parametrize("name", RULES)
 def test_a_straight_line_cut_to_an_interval(parse, name):
-    text, left, opset = RULES[name]
-    constants = {key: array for key, array in {**SIX, **MORE}.items() if f" {key})" in text or f"{key}," in text}
-    graph = parse(f'agraph (float[3, 4] x) => (float["p", "q"] y) {{ {text} }}', opset, **constants)
+    left = RULES[name][1]
+    text, constants, opset = GRAPHS[f"gate: {name}"]
+    graph = parse(f"agraph {text}", opset, **constants)
     after = labkit.optimize(graph).graph
     assert ops(after) == left.split()
     labkit.verify(graph, after)

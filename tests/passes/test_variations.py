@@ -14,6 +14,7 @@ from labkit.onnx_io import from_model, to_model
 from tests.passes.test_bug_reports import STRUCTURE
 from tests.passes.test_catalogue import IMAGES, MATRICES, MIDDLES, f, i
 from tests.passes.test_guards_of_axes import KEPT, RULES
+from tests.passes.test_guards_of_gates import GRAPHS as GATES
 
 FRAMES = {
     "middle": (MIDDLES, '(float[2, 3, 4] x) => (float["p", "q", "r"] y) {{ a = Relu(x) {} y = Sigmoid(b) }}'),
@@ -70,7 +71,7 @@ TEXTS = {
     for name, row in rows.items()
 }
 TEXTS |= {name: row[:2] for rows in (STRUCTURE, MORE) for name, row in rows.items()}
-TEXTS |= {name: row[:2] for rows in (RULES, KEPT) for name, row in rows.items() if row[-1] == 17}
+TEXTS |= {name: row[:2] for rows in (RULES, KEPT, GATES) for name, row in rows.items() if row[-1] == 17}
 each_graph = pytest.mark.parametrize("name", TEXTS)
 
 
