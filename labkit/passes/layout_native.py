@@ -68,7 +68,7 @@ def _elementwise(view: Permuted, output: Value) -> Rewrite | None:
         array = view.constant(value)
         if value is None or _lies_alike(value):
             inputs.append(value)
-        elif value.name in view.values and (value.shape == view.node.output.shape or not view.order.split):
+        elif value.name in view.values:
             inputs.append(view.values[value.name])
         elif array is not None and array.ndim <= 4 and not view.order.split:
             wide = array.reshape((1,) * (4 - array.ndim) + array.shape)
@@ -93,8 +93,6 @@ def _by_axis(view: Permuted, output: Value) -> Rewrite | None:
         if not isinstance(found, Rewrite):
             continue
         kernel, *behind = found.nodes
-        if output == view.node.output:
-            return None if behind else found
-        if len(behind) == 1 and (behind[0].op, tuple(behind[0].attrs["perm"])) == ("Transpose", view.order.back):
+        if len(behind) == (output != view.node.output):
             return Rewrite((replace(kernel, outputs=(output,)),), found.constants)
     return None

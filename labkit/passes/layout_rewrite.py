@@ -125,7 +125,6 @@ class _Rewriter:
         """A value in the machine's order, transformed when it is there in the file's only."""
         if value.name in self.permuted:
             return self.permuted[value.name]
-        value = self.known.get(value.name, value)
         permuted = self._new(value)
         array = self.problem.graph.constant(value)
         if array is None:

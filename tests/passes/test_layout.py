@@ -11,7 +11,7 @@ import pytest
 import labkit
 from labkit.costing import cost
 from labkit.errors import LabError
-from labkit.graph import Graph
+from labkit.graph import Graph, TensorType, Value
 from labkit.hardware import Hardware
 from labkit.passes.layout import ConvertLayout, LayoutPlan, strategies
 from labkit.passes.layout_order import Order
@@ -92,7 +92,8 @@ def test_each_operator_keeps_its_values_in_the_machine_s_order(parse, judge) -> 
 OPERATORS = """g (float[2,8,4,6] x) => (float[2,8,4,6] mean, float[2,8] vector, float[2,8,8,12] resized,
   float[2,8,2,3] pooled, int64[2,8,2,3] places, float[2,8,5,7] padded, float[2,4,2,6] cut, float[2,2,8,12] space,
   float[2,8,4,6] normal, int64[4] shape, float[2,1,4,6] some, float[2,8,4,6] where, float[2,8,4,6] local,
-  float[2,4,4,6] half, float[2,8,1,1] row, float[2,4,4,6] rest, float[2,8,4,6] slope)
+  float[2,4,4,6] half, float[2,8,1,1] row, float[2,4,4,6] rest, float[2,8,4,6] slope,
+  float[2,8,4,6] scaled)
   <int64[8] pads = {0, 0, 1, 0, 0, 0, 0, 1}, int64[2] spatial = {2, 3}, int64[2] starts = {2, 1},
    int64[2] ends = {6, 3}, int64[2] axes = {1, 2}, int64[2] halves = {4, 4}, int64[1] channels = {1},
    float[8,1,1] slopes = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8}> {
@@ -114,6 +115,8 @@ OPERATORS = """g (float[2,8,4,6] x) => (float[2,8,4,6] mean, float[2,8] vector, 
   half, rest = Split<axis = 1>(c, halves)
   row = GlobalMaxPool(c)
   slope = PRelu(c, slopes)
+  column = ReduceMean<axes = [3], keepdims = 1>(c)
+  scaled = Mul(c, column)
 }""".replace("float[2,8,4,6] mean", "float[2,1,4,6] mean")
 
 
@@ -293,6 +296,43 @@ def test_open_batches_convert_and_open_channels_do_not_split(parse, judge) -> No
     unknown = parse("g (float[1,c,8,8] x) => (float[1,c,4,4] y) { y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(x) }")
     assert convert(unknown, "NCHW4c") is unknown
     assert convert(unknown) is not unknown
+
+
+@pytest.mark.parametrize("order", ["NHWC", "NCHW2c"])
+def test_a_result_of_unknown_shape_is_made_in_the_order_of_the_file(order: str, parse) -> None:
+    graph = parse(
+        "g (float[1,4,8,6] x) => (float[1,4,8,6] y) { c = Conv(x, w) y = Relu(c) z = MaxPool<kernel_shape=[1, 1]>(c) }",
+        w=np.random.default_rng(0).standard_normal((4, 4, 1, 1)).astype(np.float32),
+    )
+    conv, relu, pool = graph.nodes
+    unknown = replace(relu, outputs=(Value("y", TensorType(None, "float32")),))
+    graph = replace(graph, nodes=(conv, unknown, pool), outputs=unknown.results)
+    feeds = {"x": np.random.default_rng(0).standard_normal((1, 4, 8, 6)).astype(np.float32)}
+    for plan in plans(graph, order).values():
+        np.testing.assert_array_equal(labkit.run(plan.apply(), feeds)["y"], labkit.run(graph, feeds)["y"])
+
+
+def test_weights_that_are_computed_are_no_images(parse) -> None:
+    graph = parse(
+        "g (float[1,4,8,8] x, float[4,4,3,3] v) => (float[1,4,6,6] y) { w = Relu(v) y = Conv(x, w) }",
+    )
+    after = convert(graph)
+    assert ops(after)["Transpose"] == plans(graph)["minimum cut"].transforms == 2
+    assert next(node for node in after.nodes if node.op == "Relu").inputs == graph.inputs[1:]
+
+
+@pytest.mark.parametrize("perm", ["0, 3, 1, 2", "0, 2, 3, 1"])
+def test_a_transpose_of_axes_of_one_element_is_no_transform(perm: str, parse) -> None:
+    """From one column to one channel, and from one channel to one column: elements stay where they lie."""
+    shape = "1,4,8,1" if perm == "0, 3, 1, 2" else "1,1,4,8"
+    graph = parse(
+        f"""g (float[{shape}] x) => (float[a,b,c,d] y, float[1,4,8,6] z) {{
+        p = MaxPool<kernel_shape = [1, 1]>(x) t = Transpose<perm = [{perm}]>(p) y = MaxPool<kernel_shape = [1, 1]>(t)
+        z = Conv(image, w) }}""".replace("x)", "x, float[1,4,8,6] image)", 1),
+        w=np.ones((4, 4, 1, 1), np.float32),
+    )
+    before, after = cost(graph, NPU).dram_bytes, cost(convert(graph), NPU).dram_bytes
+    assert after - before == plans(graph)["minimum cut"].dram_bytes
 
 
 @pytest.mark.parametrize("order", ["NHWC", "NCHW8c"])
