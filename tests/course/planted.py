@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -82,7 +83,8 @@ def run(cells: list[str]) -> dict[str, Any]:
 def verdicts(exercise: str, cells: list[str], own: str = "", seed: int = 0) -> dict[str, str]:
     """The message on each part, "" where it is right. Part ``own`` is judged as at grading, the others in one round."""
     namespace = run(cells)
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         return {
             name: verdict(name, part, namespace, seed, GRADING_ROUNDS if own in ("", name) else 1)
             for name, part in parts_of(exercise).items()
