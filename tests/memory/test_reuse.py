@@ -159,16 +159,26 @@ def test_blocks_are_left_out_where_what_lies_around_the_loop_allows_it(engine, l
 
 @pytest.fixture
 def only_digests(monkeypatch):
-    """Every loop that can be made as digested pieces is."""
+    """Every loop that can be made as digested pieces is, the outermost ones first."""
     cost = planning.Planner._digest_cost
-    monkeypatch.setattr(
-        planning.Planner, "_digest_cost", lambda planner, level: min(cost(planner, level) - 1e9, np.inf)
-    )
+
+    def cheaper_outside(planner, level):
+        return cost(planner, level) - 1e30 / 1e4**level.depth
+
+    monkeypatch.setattr(planning.Planner, "_digest_cost", cheaper_outside)
     monkeypatch.setattr(planning, "_DIGESTED", 1)
     monkeypatch.setattr(planning, "_COUNT_INSIDE", 0)
 
 
+MANY = Loop("j", 10, (Reference("x", 0, (0, 16)),))
 PIECES = [
+    # y goes furthest away inside a piece: before it is written there, and before it is written after all of them
+    AffineTrace((Loop("i", 30, (Reference("y", 2048, (1,)), MANY, Reference("y", 2048, (1,), "write"))),)),
+    AffineTrace((Loop("i", 30, (Reference("y", 2048, (1,), "write"), MANY, Reference("y", 2048, (1,)))),)),
+    AffineTrace((
+        Reference("y", 2048, (), "write"), Loop("i", 9, (Reference("y", 2048, (0,)), MANY, Reference("y", 2048, (0,)))),
+        Reference("y", 2048, (), "write"),
+    )),
     matmul_trace(13, 9, 11, tile=(4, 3, 5)), matmul_trace(9, 9, 9, 8, "nkm", (4, 9, 2), accumulator="memory"),
     matmul_trace(11, 7, 10), conv_trace(1, 3, 9, 7, 4, 3, pad=1, order="NHWC"),
     AffineTrace((Loop("i", 30, (  # y is read, then written, then read again; z is written first; w only read
