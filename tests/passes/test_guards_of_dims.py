@@ -1,0 +1,44 @@
+"""Guards one by one, continued: what may be known of a shape that is computed at run time."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+import labkit
+from labkit.onnx_io import from_model
+
+
+def i(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+def ops(graph):
+    return [node.op for node in graph.nodes]
+
+
+def test_a_size_beyond_its_type_is_left_to_the_run(parse):
+    """2⁴⁰ · 2⁴⁰ is no int64; what a run makes of it, wrapped around, is not for a pass to say."""
+    text = '(float["n", 1099511627776] x) => (int64[1] y) { s = Shape(x) m = Mul(s, s) g = Gather(m, one) y = Neg(g) }'
+    assert ops(labkit.optimize(parse(f"agraph {text}", one=i(1))).graph) == ["Shape", "Mul", "Gather", "Neg"]
+
+
+def test_a_shape_that_doubles_forty_times_is_not_read(parse):
+    links = " ".join(f"s{at + 1} = Concat <axis: int = 0> (s{at}, s{at})" for at in range(40))
+    text = f'(float["n", 4] x) => (int64["m"] y) {{ s0 = Shape(x) {links} y = Neg(s40) }}'
+    assert ops(labkit.optimize(parse(f"agraph {text}")).graph) == ["Shape", *["Concat"] * 40, "Neg"]
+
+
+def test_a_product_that_doubles_forty_times_is_not_read(parse):
+    links = " ".join(f"s{at + 1} = Mul(s{at}, s{at})" for at in range(40))
+    text = f'(float["n", 4] x) => (int64["m"] y) {{ s0 = Shape(x) {links} y = Neg(s40) }}'
+    assert ops(labkit.optimize(parse(f"agraph {text}")).graph) == ["Shape", *["Mul"] * 40, "Neg"]
+
+
+def test_what_an_operator_of_another_domain_makes_is_not_known():
+    text = """<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>
+        agraph (float[2, 3] x) => (float[3, 2] y) <int64[2] s, int64[2] t = {2, 3}> {
+            s = com.acme.Identity(t) y = Reshape(x, s) }"""
+    graph = from_model(onnx.parser.parse_model(text))
+    assert graph.nodes[0].output.dtype == "int64"
+    assert labkit.optimize(graph).graph is graph
