@@ -72,7 +72,10 @@ def _typed(
 ) -> list[tuple[Value, TensorType]]:
     """The results whose type is known, now that the inputs are."""
     fed = tuple(value and Value(value.name, types.get(value.name, value.type)) for value in node.inputs)
-    found = infer_types(replace(node, inputs=fed), lambda value: known.get(value.name) if value else None, opsets)
+    try:
+        found = infer_types(replace(node, inputs=fed), lambda value: known.get(value.name) if value else None, opsets)
+    except GraphError:
+        found = {}  # what does not fit, the run will say
     pairs = ((value, found.get(value.name) or value.type) for value in node.results)
     return [(value, kind) for value, kind in pairs if kind is not None]
 
