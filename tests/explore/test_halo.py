@@ -4,9 +4,10 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from matplotlib.figure import Figure
 
 from labkit import Hardware, LabError
-from labkit.explore import halo, panel
+from labkit.explore import halo, halo_view, panel
 
 
 @given(st.integers(5, 12), st.sampled_from([1, 3, 5]), st.sampled_from([1, 2, 3]), st.tuples(*[st.integers(1, 12)] * 2))
@@ -63,6 +64,24 @@ def test_every_control_changes_picture_and_text():
         view.controls[name].value = value
         assert view.png != picture, name
         assert view.text != text, name
+
+
+def test_the_artists_stand_where_the_state_says():
+    parts = halo_view._draw(Figure(), halo.data(size=14, tile=(4, 4)))
+    state = halo.data(size=14, tile=(4, 3), number=7)
+    halo_view._move(parts, state)
+    assert np.array_equal(parts.loads.get_array(), state.loads)
+    (rows, columns), (p, q) = state.window, state.output
+    assert parts.window.get_bbox().extents.tolist() == [
+        columns[0] - 0.5,
+        rows[0] - 0.5,
+        columns[-1] + 0.5,
+        rows[-1] + 0.5,
+    ]
+    assert parts.tile.get_bbox().extents.tolist() == [q.start, p.start, q.stop, p.stop]
+    assert parts.columns.get_ydata().tolist() == state.column_loads.tolist()
+    assert parts.rows.get_xdata()[::2].tolist() == state.row_loads.tolist()
+    assert [text.get_text() for text in parts.titles] == ["window of 6×5", "tile 8 of 20: 4×3"]
 
 
 def test_the_view_shows_what_data_says_on_the_machine_of_the_panel():

@@ -68,6 +68,12 @@ def test_the_score_counts_each_result_once_as_it_was_first_compared(capsys):
     ]
 
 
+def test_the_score_keeps_what_was_counted_first():
+    for counted in (4, 8):  # somebody moved the hardware panel in between
+        predict("moved", x=4).compare(x=counted)
+    assert str(score()).startswith("1 of 1 results predicted: 1 right")
+
+
 def test_a_number_too_low_is_as_far_off_as_one_too_high():
     predict("low", x=1).compare(x=40)
     predict("high", y=39).compare(y=1)

@@ -8,9 +8,10 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from matplotlib.figure import Figure
 
 from labkit import Hardware, LabError, Scratchpad
-from labkit.explore import panel, tiling
+from labkit.explore import panel, tiling, tiling_view
 from labkit.kernels.matmul import tiled_matmul
 from labkit.memory.cache import Cache, simulate
 from labkit.memory.nest_trace import nest_trace
@@ -118,6 +119,20 @@ def test_every_control_changes_picture_and_text():
         assert view.png != picture or name in ("order", "buffers"), name  # a mark may stay where it was
 
 
+@pytest.mark.parametrize("memory", ["scratchpad", "lru", "opt"])
+def test_the_artists_stand_where_the_state_says(memory):
+    figure = Figure()
+    parts = tiling_view._draw(figure, tiling.data((64,) * 3, (8,) * 3, memory=memory, hardware=NPU))
+    for tile, marker in (((32,) * 3, "*"), ((64, 64, 1), "X" if memory == "scratchpad" else "*")):
+        state = tiling.data((64,) * 3, tile, memory=memory, hardware=replace(NPU, sram_bytes=12 * 1024))
+        tiling_view._move(parts, state)
+        assert tuple(map(list, parts.mark.get_data())) == ([state.point[0]], [state.point[1]])
+        assert parts.mark.get_marker() == marker
+        assert [tuple(values) for values in parts.own.get_data()] == [tuple(values) for values in state.own]
+        assert list(parts.room.get_xdata()) == [12 * 1024] * 2
+        assert parts.room_label.get_text() == "SRAM 12 KiB"
+
+
 def test_the_view_shows_what_data_says():
     view = tiling.show(panel.HardwareState(hardware=SMALL)).set(shape="100,64,32", square=False, TM=20, TN=9, TK=7)
     view.set(order="kmn", c_policy="load_store", buffers="double_all")
@@ -158,6 +173,7 @@ def test_bad_input_is_a_sentence_and_the_next_input_repairs_it(typed):
     good = view.text, view.png
     view.controls["shape"].value = typed
     assert view.text.startswith("Cannot show this: ")
+    assert "Error" not in view.text, "labkit's own words, not those of a control"
     assert "<b>" not in view._status.value
     assert view.png == good[1]
     view.controls["shape"].value = "1024"
