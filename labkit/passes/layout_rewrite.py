@@ -40,16 +40,13 @@ class _Rewriter:
         self.plain = {*graph.constants, *graph.input_names}
         self.permuted: dict[str, Value] = {}
         self.targets: dict[Shape, Value] = {}
-        self.makers = {move.value.name: move.maker for move in self.problem.moves}
         self.known = {move.value.name: move.value for move in self.problem.moves}  # an output may say less of itself
         self.taken = {*all_names(graph), *(node.op for node in graph.nodes)}
 
     def rewrite(self) -> Graph:
         graph = self.problem.graph
         for node, (reads, writes) in zip(graph.nodes, self.problem.ends, strict=True):
-            x = node.inputs[0] if node.inputs else None
-            source = self.makers.get(x.name) if reads is None and x else reads
-            there, back = source in self.inside, writes in self.inside
+            there, back = reads in self.inside, writes in self.inside
             if not there and not back:
                 self._add_plain(node)
             elif node.op == "Transpose":
@@ -84,12 +81,11 @@ class _Rewriter:
 
     def _add_kernel(self, node: Node) -> None:
         as_data = {value.name for value in data(node)}
-        permuted = {v.name: self._permuted(v) for v in node.uses if v.name in as_data and v.name in self.makers}
+        permuted = {v.name: self._permuted(v) for v in node.uses if v.name in as_data and v.name in self.known}
         for value in node.uses:
             if value.name not in permuted:
                 self._need_plain(value)
-        results = {v.name: self._new(v) if v.name in self.makers else v for v in node.results}
-        self.plain |= results.keys() - self.makers.keys()
+        results = {v.name: self._new(v) if v.name in self.known else v for v in node.results}
         view = Permuted(self.problem.graph, node, self.order, permuted, self._fresh)
         alone = node.body is None and len(node.outputs) == 1
         found = native(view, results[node.output.name]) if alone else None

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import labkit
+from labkit.bodies import inline
 from labkit.costing import cost
 from labkit.errors import LabError
 from labkit.graph import Graph, TensorType, Value
 from labkit.hardware import Hardware
+from labkit.passes.fuse import Fuse
 from labkit.passes.layout import ConvertLayout, LayoutPlan, strategies
 from labkit.passes.layout_order import Order
 from labkit.passes.pipeline import optimize
@@ -346,6 +348,29 @@ def test_an_output_that_says_little_of_its_shape_is_transformed_like_any_other(o
     assert plan.dram_bytes == 4 * made["y"].type.nbytes
 
 
+@pytest.mark.parametrize("order", ["NHWC", "NCHW8c"])
+def test_a_fused_kernel_stays_one_kernel_of_its_operators(order: str, parse, judge, tmp_path) -> None:
+    graph = Fuse(NPU)(
+        parse(
+            """g (float[1,8,8,8] x) => (float[1,8,8,8] y) {
+            a = Conv(x, w) b = Add(a, x) c = Relu(b) d = Sigmoid(c) e = Conv(d, w) f = Tanh(e) y = Mul(f, c) }""",
+            w=np.random.default_rng(0).standard_normal((8, 8, 1, 1)).astype(np.float32),
+        )
+    )
+    after = convert(graph, order)
+    kernels = [node for node in after.nodes if node.op.startswith("Conv")]
+    assert len(kernels) == sum(node.body is not None for node in graph.nodes) == 2
+    assert not any(step.body for kernel in kernels for step in kernel.steps)
+    inside = Counter(step.op for kernel in kernels for step in kernel.steps)
+    assert inside & ops(inline(graph)) == ops(inline(graph))
+    assert [node.body.inputs[0].shape == node.inputs[0].shape for node in kernels] == [True, True]
+    feeds = {"x": np.random.default_rng(0).standard_normal((1, 8, 8, 8)).astype(np.float32)}
+    np.testing.assert_array_equal(judge(after, feeds)[0], judge(graph, feeds)[0])
+    assert not list(ConvertLayout(replace(NPU, layout=order)).refusals(after))
+    labkit.save(after, tmp_path / "fused.onnx")
+    assert convert(labkit.load(tmp_path / "fused.onnx"), order).nodes[-1].op == after.nodes[-1].op
+
+
 # ---- what stays
 
 
@@ -371,6 +396,18 @@ def test_a_barrier_reads_and_writes_the_order_of_the_file(op: str, parse, judge)
     assert ops(after)["Transpose"] == 4
     feeds = {"x": np.random.default_rng(0).standard_normal((1, 4, 8, 8)).astype(np.float32)}
     np.testing.assert_array_equal(judge(after, feeds)[0], judge(graph, feeds)[0])
+
+
+def test_an_operator_of_another_domain_may_mean_anything(parse) -> None:
+    graph = parse(
+        "g (float[1,4,8,8] x) => (float[1,4,8,8] y) { a = Conv(x, w) b = Relu(a) y = Conv(b, w) }",
+        w=np.ones((4, 4, 1, 1), np.float32),
+    )
+    for op, transforms in (("Relu", 4), ("Conv", 0)):
+        foreign = tuple(replace(node, domain="com.example") if node.op == op else node for node in graph.nodes)
+        after = convert(replace(graph, nodes=foreign, opsets={"": 17, "com.example": 1}))
+        assert ops(after)["Transpose"] == transforms
+        assert [node for node in after.nodes if node.domain == "com.example"] == [n for n in foreign if n.domain]
 
 
 def test_what_an_inner_graph_captures_keeps_the_order_of_the_file(parse, judge) -> None:
