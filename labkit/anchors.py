@@ -12,7 +12,8 @@ from labkit.errors import LabError
 from labkit.frames import Extents, Frame, Unfit, dims, merged, numpy_type
 from labkit.graph import Node, Value
 from labkit.ops.windows import Window
-from labkit.problems import ConvShape, Problem, conv, pool
+from labkit.pools import pool
+from labkit.problems import ConvShape, Problem, conv
 
 # What sums of a type are kept in; every other type is its own accumulator.
 _SUMS = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "uint8": "int32"}
@@ -53,7 +54,7 @@ def _conv(node: Node, used: Used) -> Anchored:
     problem = conv(shape)
     inputs = tuple(replace(a, dtype=numpy_type(_dtype(b))) for a, b in zip(problem.inputs, (x, w), strict=True))
     typed = replace(problem, inputs=inputs, output=replace(problem.output, dtype=_sum_type(node)))
-    return Anchored(typed, (x, w), _window_frame(typed, dims(node.output), ("n",), ("g", "f")))
+    return Anchored(_squeezed(typed), (x, w), _window_frame(typed, dims(node.output), ("n",), ("g", "f")))
 
 
 def _pool(node: Node, used: Used) -> Anchored:
@@ -61,7 +62,26 @@ def _pool(node: Node, used: Used) -> Anchored:
     window, out = Window.of(node.attrs, node.attrs["kernel_shape"]), dims(node.output)
     shape = _shape(dims(x), window, (out[0], 1, *out[2:]), 1)
     problem = pool(shape, numpy_type(_dtype(x)), _sum_type(node))
-    return Anchored(problem, (x,), _window_frame(problem, out, ("n",), ("c",)))
+    return Anchored(_squeezed(problem), (x,), _window_frame(problem, out, ("n",), ("c",)))
+
+
+def _squeezed(problem: Problem) -> Problem:
+    """The problem without loops of one step, which move nothing: a kernel of 1×1 leaves no window, only a product."""
+    gone = {loop for loop, extent in problem.loops.items() if extent == 1}
+
+    def along(axis: Axis) -> Axis:
+        short = replace(axis, terms=(axis.terms[0], *(term for term in axis.terms[1:] if term[0] not in gone)))
+        is_exact = not short.is_plain or problem.loops[short.loops[0]] == axis.extent  # a plain axis is its whole loop
+        return short if is_exact else axis
+
+    def squeeze(operand: Operand) -> Operand:
+        axes = tuple(x for x in map(along, operand.axes) if x.extent > 1 or not gone.issuperset(x.loops))
+        return replace(operand, axes=axes)
+
+    inputs, output = tuple(map(squeeze, problem.inputs)), squeeze(problem.output)
+    kept = {loop for operand in (*inputs, output) for axis in operand.axes for loop in axis.loops}
+    loops = {loop: extent for loop, extent in problem.loops.items() if loop in kept}
+    return replace(problem, loops=loops, inputs=inputs, output=output)
 
 
 def _window_frame(problem: Problem, out: Extents, *first: tuple[str, ...]) -> Frame:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from math import inf, prod
 from typing import NamedTuple
 
+from labkit.access import Operand
 from labkit.candidates import window_loops
 from labkit.frames import element_bytes
 from labkit.graph import Node, Value
@@ -68,7 +69,7 @@ class Plan:
         if problem.tail is None:
             yield Move(kernel.outputs[0], output, False)
             return
-        points, tiles = prod(problem.output.shape), output.writes // len(kernel.outputs)
+        points, tiles = prod(problem.output.shape), prod(self.nest.trips[loop] for loop in problem.output.loops)
         for value in kernel.beside:
             yield Move(value, Traffic(points * kernel.sizes[value.name], 0, tiles, 0), False)
         for value in kernel.outputs:
@@ -148,19 +149,28 @@ def _grow(nest: LoopNest, sram_bytes: int) -> LoopNest:
     A larger tile of a plain loop never moves more bytes (see search.py); that of a window may, and then it is left.
     """
     windows = window_loops(nest.problem)
-    for loop in reversed(nest.order):
-        if nest.trips[loop] > 1:
-            larger = nest.split(loop, _largest(nest, loop, sram_bytes))
-            if loop not in windows or larger.traffic.nbytes == nest.traffic.nbytes:
-                nest = larger
+    for loop in (loop for loop in reversed(nest.order) if nest.trips[loop] > 1):
+        moving = [x for x in nest.problem.operands if loop in x.loops]
+        still = sum(nest.slots(x) * nest.tile_bytes(x) for x in nest.problem.operands if x not in moving)
+        if loop not in windows:
+            a_step = sum(nest.slots(x) * nest.tile_bytes(x) for x in moving) // nest.tiles[loop]
+            nest = nest.split(loop, min((sram_bytes - still) // a_step, nest.problem.loops[loop]))
+            continue
+        larger = nest.split(loop, _largest(nest, loop, moving, sram_bytes - still))
+        if larger.traffic.nbytes == nest.traffic.nbytes:
+            nest = larger
     return nest
 
 
-def _largest(nest: LoopNest, loop: str, sram_bytes: int) -> int:
-    """The largest tile of a loop that fits beside the tiles of the others."""
+def _largest(nest: LoopNest, loop: str, moving: list[Operand], room_bytes: int) -> int:
+    """The largest tile of a window's loop for which those operands fit that it moves."""
+
+    def is_too_large(size: int) -> bool:
+        larger = nest.split(loop, size)
+        return sum(nest.slots(x) * larger.tile_bytes(x) for x in moving) > room_bytes
+
     sizes = range(nest.tiles[loop] + 1, nest.problem.loops[loop] + 1)
-    too_large = bisect_left(sizes, True, key=lambda size: nest.split(loop, size).working_set_bytes > sram_bytes)
-    return nest.tiles[loop] + too_large
+    return nest.tiles[loop] + bisect_left(sizes, True, key=is_too_large)
 
 
 def _stream(kernel: Kernel, sram_bytes: int, buffers: Buffers) -> Plan:

@@ -154,24 +154,13 @@ def conv(shape: ConvShape, layout: str = "NCHW", dtype: str = "float32") -> Prob
     filters = _in_blocks("f", shape.filters // g, layout, "filters")
     channels = _in_blocks("c", shape.c // g, layout, "channels")
     loops = {"n": shape.n, "g": g, **filters, **channels, "p": p, "q": q, "r": r, "s": s}
-    plain = _plain_axes(loops)
+    plain = plain_axes(loops)
     w = Operand("W", tuple(plain[loop] for loop in ("g", *filters, *channels, "r", "s")), dtype)
     y = Operand(
         "Y", tuple({**plain, "h": plain["p"], "w": plain["q"]}[x] for x in memory_loops(layout, "f")), accumulator
     )
     x = _image(shape, layout, plain, dtype)
     return Problem(f"conv {shape.filters}×{shape.c}×{r}×{s} on {shape.h}×{shape.w}", loops, (x, w), y)
-
-
-def pool(shape: ConvShape, dtype: str = "float32", accumulator: str = "") -> Problem:
-    """Windows X → Y, channel by channel, over loops n, c, p, q (output row and column), r, s (row and column of the
-    window). Of the shape, the filters and groups do not matter; the accumulator is that of ``dtype`` unless given."""
-    (p, q), (r, s) = shape.output_size, shape.kernel
-    loops = {"n": shape.n, "c": shape.c, "p": p, "q": q, "r": r, "s": s}
-    plain = _plain_axes(loops)
-    x = Operand("X", (plain["n"], plain["c"], *_windows(shape)), dtype)
-    y = Operand("Y", tuple(plain[loop] for loop in "ncpq"), accumulator or accumulator_of(dtype))
-    return Problem(f"pool {r}×{s} on {shape.c}×{shape.h}×{shape.w}", loops, (x,), y)
 
 
 def im2col(shape: ConvShape, layout: str = "NCHW", dtype: str = "float32") -> Problem:
@@ -183,7 +172,7 @@ def im2col(shape: ConvShape, layout: str = "NCHW", dtype: str = "float32") -> Pr
     (p, q), (r, s), g = shape.output_size, shape.kernel, shape.groups
     channels = _in_blocks("c", shape.c // g, layout, "channels")
     loops = {"n": shape.n, "g": g, **channels, "p": p, "q": q, "r": r, "s": s}
-    plain = _plain_axes(loops)
+    plain = plain_axes(loops)
     columns = Operand("columns", tuple(plain[loop] for loop in ("g", *channels, *"rsnpq")), dtype)
     name = f"im2col of {shape.c}×{shape.h}×{shape.w}"
     return Problem(name, loops, (_image(shape, layout, plain, dtype),), columns, is_copy=True)
@@ -201,7 +190,7 @@ def transform(shape: tuple[int, int, int, int], source: str, target: str, dtype:
         raise LabError(f"transform {source} to {target}: blocks {sorted(blocks)} differ; go through NCHW or NHWC")
     blocked = source if block_of(source) > 1 else target
     loops = {"n": n, **_in_blocks("c", c, blocked, "channels"), "h": h, "w": w}
-    plain = _plain_axes(loops)
+    plain = plain_axes(loops)
 
     def operand(name: str, order: str) -> Operand:
         axes = [loop for loop in memory_loops(order, "c") if loop != "g"]
@@ -245,18 +234,18 @@ def _in_blocks(loop: str, extent: int, layout: str, what: str) -> dict[str, int]
 
 def _image(shape: ConvShape, layout: str, plain: Mapping[str, Axis], dtype: str) -> Operand:
     """The input of a convolution: its rows and columns are windows."""
-    rows, columns = _windows(shape)
+    rows, columns = window_axes(shape)
     return Operand("X", tuple({**plain, "h": rows, "w": columns}[loop] for loop in memory_loops(layout, "c")), dtype)
 
 
-def _windows(shape: ConvShape) -> tuple[Axis, Axis]:
+def window_axes(shape: ConvShape) -> tuple[Axis, Axis]:
     """Rows and columns of an image, by output position and place in the window."""
     rows = Axis((("p", shape.strides[0]), ("r", shape.dilations[0])), shape.h, -shape.pads[0])
     columns = Axis((("q", shape.strides[1]), ("s", shape.dilations[1])), shape.w, -shape.pads[1])
     return rows, columns
 
 
-def _plain_axes(loops: Mapping[str, int]) -> dict[str, Axis]:
+def plain_axes(loops: Mapping[str, int]) -> dict[str, Axis]:
     return {loop: Axis(((loop, 1),), extent) for loop, extent in loops.items()}
 
 

@@ -80,7 +80,7 @@ def elements(node: Node, problem: Problem, ranges: Mapping[str, range]) -> Array
     counts = np.ones((1, 1))
     for axis, (before, after) in enumerate(window.pads(sizes)):
         low, high = (-before, sizes[axis] + after) if node.attrs.get("count_include_pad", 0) else (0, sizes[axis])
-        places = ranges["pq"[axis - len(sizes)]]
+        places = ranges.get("pq"[axis - len(sizes)], range(1))
         starts = np.arange(places.start, places.stop) * window.strides[axis] - before
         at = np.add.outer(starts, np.arange(window.kernel[axis]) * window.dilations[axis])
         counts = counts[..., None] * ((at >= low) & (at < high)).sum(axis=1)

@@ -181,7 +181,7 @@ _MOST_TAPS = 1_000_000
 
 def _has_products(problem: Problem) -> bool:
     taps = {loop for axis in _windows(problem) for loop in axis.loops[1:]}
-    plain = [loop for loop in problem.loops if loop not in taps]
+    plain = [loop for loop, extent in problem.loops.items() if extent > 1 and loop not in taps]
     operands = (*problem.inputs, problem.output)
     return len(problem.inputs) == 2 and all(sum(loop in x.loops for x in operands) > 1 for loop in plain)
 

@@ -125,35 +125,35 @@ def test_a_schedule_reads_as_loops_over_tiles(small: Graph) -> None:
 
 WRITTEN = """\
 k0 'r': 12.2 KiB in 64 transfers, working set 1.44 KiB, 13.5 µs
-    load w 1×8×3×3×3
+    load w 8×3×3×3
     load b 8
     for q in range(0, 16, 8):
         for p in range(0, 16, 1):
-            load x 1×1×3×3×9
-            zero y 1×1×8×1×8
+            load x 3×3×9
+            zero y 8×1×8
             y += x * w
             y += b
             r = Relu(y)
-            store r 1×1×8×1×8
+            store r 8×1×8
 
 MaxPool 'p': 10 KiB in 16 transfers, working set 1.25 KiB, 12.7 µs
     for c in range(0, 8, 1):
-        load r 1×1×16×16
-        zero p 1×1×8×8
+        load r 1×16×16
+        zero p 1×8×8
         p = max(p, r)
-        store p 1×1×8×8
+        store p 1×8×8
 
 k2 'out': 6.25 KiB in 25 transfers, working set 1 KiB, 11.7 µs
-    load v 1×8×8×1×1
+    load v 8×8
     for p in range(0, 8, 1):
-        load p 1×1×8×1×8
-        zero z 1×1×8×1×8
+        load p 8×1×8
+        zero z 8×1×8
         z += p * v
-        load p 1×1×8×1×8
+        load p 8×1×8
         q = Add(z, p)
         s = Sigmoid(q)
         out = Mul(q, s)
-        store out 1×1×8×1×8"""
+        store out 8×1×8"""
 
 
 def test_what_is_written_into_a_file_is_short_text(small: Graph) -> None:
@@ -161,8 +161,8 @@ def test_what_is_written_into_a_file_is_short_text(small: Graph) -> None:
     first = metadata(found)["r"]
     assert first.keys() == {"labkit.tile", "labkit.order", "labkit.dram_bytes", "labkit.working_set_bytes"}
     assert first["labkit.dram_bytes"] == str(found.nodes[0].plan.dram_bytes)
-    assert first["labkit.tile"].startswith("n=1,g=1,f=")
-    assert sorted(first["labkit.order"].split(",")) == sorted("ngfcpqrs")
+    assert first["labkit.tile"].startswith("f=8,c=3,p=")
+    assert sorted(first["labkit.order"].split(",")) == sorted("fcpqrs")
 
 
 # ---- tensors that stay on chip

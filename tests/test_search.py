@@ -13,7 +13,8 @@ from labkit.access import Axis, Operand
 from labkit.errors import LabError
 from labkit.hardware import Hardware
 from labkit.loops import LoopNest
-from labkit.problems import ConvShape, Problem, conv, matmul, pool, transform
+from labkit.pools import pool
+from labkit.problems import ConvShape, Problem, conv, matmul, transform
 from labkit.search import best_tile, pareto
 from labkit.tiling import bound_bytes
 
