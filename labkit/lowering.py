@@ -3,7 +3,8 @@
 A kernel is a tuple of nodes in running order. Its *head* may be an anchor (a product, a convolution, a window, a sum:
 see anchors.py); the others then work on each finished tile of its output. Without an anchor they work on tiles of the
 elements, or of whole rows where one of them needs a row (Softmax, a normalisation). Whatever fits neither form is a
-stream: each tensor that it reads comes once, each that it makes leaves once, and one element of each is held.
+stream: each tensor that it reads comes once, each that it makes leaves once, and one element of each is held. For
+operators that move elements that is so; for others it is an assumption, and their kernel says so.
 """
 
 from __future__ import annotations
@@ -88,10 +89,12 @@ def lower(nodes: tuple[Node, ...], inputs: tuple[Value, ...], outputs: tuple[Val
                 return found
         except Unfit:
             continue
-    known = [is_elementwise(node) or (node.op in MOVING and not node.domain) for node in nodes]
-    if not all(known[1:]):
+    head, *rest = kernel.nodes
+    is_moving = [node.op in MOVING and not node.domain for node in kernel.nodes]
+    known = [moves or is_elementwise(node) for moves, node in zip(is_moving, kernel.nodes, strict=True)]
+    if rest and not (all(known) or (all(known[1:]) and lower((head,), head.uses, head.results, opset).problem is None)):
         raise LabError(f"no kernel: {', '.join(node.label for node in nodes)} do not share one space of elements")
-    return replace(kernel, is_assumed=not known[0])
+    return replace(kernel, is_assumed=not all(is_moving))
 
 
 def _as_it_lies(kernel: Kernel) -> Kernel:
