@@ -9,6 +9,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from labkit.graph import Array, Node, Value
+from labkit.lifetimes import ELEMENTWISE
 
 
 class OpClass(Enum):
@@ -21,17 +22,13 @@ class OpClass(Enum):
 
 
 _NAMES = {
-    OpClass.ELEMENTWISE: """
-        Abs Acos Acosh Add And Asin Asinh Atan Atanh BatchNormalization BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast
-        Ceil Celu Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish Identity
-        IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean Min Mish Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round
-        Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where Xor""",
     OpClass.REDUCTION: """
         GlobalAveragePool GlobalMaxPool LayerNormalization LogSoftmax ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp
         ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Softmax""",
     OpClass.ANCHOR: "AveragePool Conv ConvTranspose Gemm LpPool MatMul MaxPool",
 }
-_CLASSES = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+_CLASSES = dict.fromkeys(ELEMENTWISE, OpClass.ELEMENTWISE)
+_CLASSES |= {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
 
 def op_class(node: Node) -> OpClass:
