@@ -115,6 +115,11 @@ class LiveFigure(View, Generic[State, Parts]):
         self.refresh()
 
     @property
+    def state(self) -> State | None:
+        """The state that is shown; None where none could be read."""
+        return self._state
+
+    @property
     @in_turn
     def png(self) -> bytes:
         """The picture as a PNG file, drawn now if it was not yet."""

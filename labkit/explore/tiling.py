@@ -6,18 +6,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
 from labkit.errors import LabError
+from labkit.explore import caches
 from labkit.explore.roofline import format_intensity
 from labkit.hardware import Hardware
 from labkit.loops import Buffers, CPolicy, LoopNest
 from labkit.memory.ledger import Traffic
-from labkit.memory.nest_trace import nest_trace
-from labkit.memory.reuse import MissCurve, miss_curve, simulate_optimal
 from labkit.problems import matmul
 from labkit.roofline import RooflineEstimate
 from labkit.search import Pareto, pareto
@@ -34,8 +33,6 @@ Curve = tuple[tuple[int, ...], tuple[int, ...]]  # SRAM sizes and DRAM bytes; a 
 
 ORDERS = ("mnk", "mkn", "nmk", "nkm", "kmn", "knm")
 LEAST_SRAM, MOST_SRAM = 256, 128 * MIB  # what the plot shows
-_MOST_FLOPS = 2 * 320**3  # what a slider can wait for: about a second
-_MOST_STEPS = 1500
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,8 @@ class TilingState:
         Of OPT only the present size is known: it has no one pass that answers for all.
         """
         if self.memory == "lru":
-            return _steps(_lru(self.nest, self.hardware.line_bytes))
+            sizes, moved = caches.steps(caches.lru(self.nest, self.hardware.line_bytes))
+            return (*sizes, MOST_SRAM), (*moved, moved[-1])
         if self.memory == "opt" and self.traffic is not None:
             return (self.sram_bytes,), (self.traffic.nbytes,)
         return (self.nest.working_set_bytes, MOST_SRAM), (self.nest.traffic.nbytes,) * 2
@@ -200,21 +198,6 @@ def tile_text(nest: LoopNest) -> str:
     return "×".join(map(str, nest.tile))
 
 
-def twin(shape: Shape, tile: Shape, sram_bytes: int, factor: int) -> tuple[Shape, Shape, int]:
-    """The same product ``factor`` times smaller: lengths and tile shrink by it, the SRAM by its square.
-
-    Each tile then stands to the SRAM as before, so bytes and FLOPs per byte shrink alike.
-
-    >>> twin((1024, 1024, 1024), (256, 256, 256), 512 * 1024, 4)
-    ((256, 256, 256), (64, 64, 64), 32768)
-    """
-    if any(length % factor for length in (*shape, *tile)) or sram_bytes % factor**2:
-        raise LabError(f"a twin {factor} times smaller: {factor} must divide {shape} and {tile}, its square the SRAM")
-    m, n, k = (length // factor for length in shape)
-    tm, tn, tk = (length // factor for length in tile)
-    return (m, n, k), (tm, tn, tk), sram_bytes // factor**2
-
-
 def show(state: HardwareState | None = None, **settings: object) -> TilingView:
     """The live plot on the machine of a panel; ``settings`` are where its controls start."""
     from labkit.explore.panel import HardwareState
@@ -228,43 +211,8 @@ def _traffic(nest: LoopNest, memory: Memory, hardware: Hardware) -> Traffic | No
         return nest.traffic if nest.working_set_bytes <= hardware.sram_bytes else None
     line, sram = hardware.line_bytes, hardware.sram_bytes
     if memory == "lru":
-        curve = _lru(nest, line)
+        curve = caches.lru(nest, line)
         reads, writes = curve.misses(sram), curve.write_backs(sram)
     else:
-        reads, writes = _opt(nest, line, sram)
+        reads, writes = caches.opt(nest, line, sram)
     return Traffic(reads * line, writes * line, reads, writes)
-
-
-@lru_cache(maxsize=64)  # the SRAM slider asks for one curve again and again
-def _lru(nest: LoopNest, line_bytes: int) -> MissCurve:
-    return miss_curve(nest_trace(_small(nest), align=line_bytes), line_bytes)
-
-
-@lru_cache(maxsize=64)
-def _opt(nest: LoopNest, line_bytes: int, sram_bytes: int) -> tuple[int, int]:
-    counts = simulate_optimal(nest_trace(_small(nest), align=line_bytes), sram_bytes, line_bytes)
-    return counts.misses, counts.write_backs
-
-
-def _small(nest: LoopNest) -> LoopNest:
-    """LabError for a product that takes too long, before its trace is made."""
-    if nest.problem.flops > _MOST_FLOPS:
-        raise LabError(
-            f"{nest.problem.name} is too large to simulate a cache while you wait: take a twin of up to 320×320×320 "
-            "(lengths and tile a quarter, SRAM a sixteenth: bytes and FLOP/byte shrink alike)"
-        )
-    return nest
-
-
-def _steps(curve: MissCurve) -> Curve:
-    """Bytes moved by LRU caches of all sizes that the plot shows, where they change."""
-    tables = [table.sum(axis=0) for table in (curve.miss_table, curve.dirty_table)]
-    length = max(map(len, tables)) + 1
-    misses, dirty = (np.pad(table, (0, length - len(table)), mode="edge") for table in tables)
-    lines = misses + dirty
-    rooms = np.flatnonzero(np.diff(lines)) + 1  # with room for no line everything misses, so 1 may be no step
-    rooms = np.union1d(rooms, [1])
-    if len(rooms) > _MOST_STEPS:
-        rooms = rooms[np.linspace(0, len(rooms) - 1, _MOST_STEPS).astype(int)]
-    sizes, moved = rooms * curve.line_bytes, lines[rooms] * curve.line_bytes
-    return (*sizes.tolist(), MOST_SRAM), (*moved.tolist(), int(lines[-1]) * curve.line_bytes)

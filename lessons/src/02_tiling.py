@@ -27,7 +27,7 @@ from math import isqrt
 import numpy as np
 
 from labkit import Hardware, Scratchpad, SramOverflow
-from labkit.explore import halo, panel, quiz, tiling, walk
+from labkit.explore import caches, halo, panel, quiz, tiling, walk
 from labkit.explore.predict import predict, score
 from labkit.kernels.matmul import naive_matmul, tiled_matmul
 from labkit.loops import LoopNest
@@ -379,7 +379,7 @@ my_memories.compare(scratchpad=left, lru=lru[512])
 # panel of its own.
 
 # %%
-shape, tile, small_sram = tiling.twin((1024,) * 3, (256,) * 3, sram_bytes, factor=4)
+shape, tile, small_sram = caches.twin((1024,) * 3, (256,) * 3, sram_bytes, factor=4)
 small = panel.show()
 small.set(sram_kib=small_sram // KIB)
 
@@ -393,7 +393,7 @@ memories
 # %%
 print(f"{'':12}{'twin':>8}{'as if 1024':>12}")
 for memory in ("scratchpad", "lru", "opt"):
-    estimate = memories.set(memory=memory)._state.estimate
+    estimate = memories.set(memory=memory).state.estimate
     twin_intensity = estimate.intensity if estimate else 0
     print(f"{memory:12}{twin_intensity:8.2f}{4 * twin_intensity:12.2f} FLOP/byte")
 

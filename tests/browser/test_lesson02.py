@@ -39,31 +39,18 @@ def test_every_explorer_of_lesson_02_follows_keyboard_and_mouse(open_notebook: C
 def _the_plot(lesson: Any) -> None:
     view = lesson.view(".labkit-TilingView >> nth=0")
     twin = tiling.show(TM=342, TN=342, TK=1, square=False)  # what the page must show, drawn here
-    _same(lesson, view, twin)
+    lesson.wait_for_view(view, twin)
     lesson.press(lesson.control(view, "TK"), "ArrowRight")
-    _same(lesson, view, twin.set(TK=2))
+    lesson.wait_for_view(view, twin.set(TK=2))
     tm = lesson.control(view, "TM")
     lesson.drag(tm, by_px=-30)
     lesson.wait_until(lambda: lesson.value(tm) < 342, "the mouse moves TM")
-    _same(lesson, view, twin.set(TM=_rests(lesson, tm)))
+    lesson.wait_for_view(view, twin.set(TM=lesson.rests(tm)))
     lesson.shot("lesson02-plot", show=view)
     lesson.type(lesson.control(view, "m,n,k"), "-5")
     lesson.wait_until(lambda: "Cannot show this: matmul: m is -5" in lesson.text(f"{view} >> [role=status]"), "why")
     lesson.type(lesson.control(view, "m,n,k"), "1024")
-    _same(lesson, view, twin)
-
-
-def _same(lesson: Any, view: str, expected: Any) -> None:
-    """The page shows the text and the pixels of this view."""
-    lesson.page.locator(view).scroll_into_view_if_needed()
-    lesson.wait_for_text(f"{view} >> [role=status]", expected.text)
-    lesson.wait_for_picture(f"{view} >> img", expected.png)
-
-
-def _rests(lesson: Any, slider: str) -> int:
-    """Where a slider stands half a second after the mouse let it go."""
-    lesson.page.wait_for_timeout(500)
-    return int(lesson.value(slider))
+    lesson.wait_for_view(view, twin)
 
 
 def _the_walk(lesson: Any) -> None:
@@ -76,7 +63,7 @@ def _the_walk(lesson: Any) -> None:
     before = lesson.pixels(picture)
     lesson.drag(step, by_px=120)
     lesson.wait_until(lambda: lesson.value(step) > 10, "the mouse moves the step")
-    lesson.wait_for_text(status, says(walk.data(order="mkn", step=_rests(lesson, step))))
+    lesson.wait_for_text(status, says(walk.data(order="mkn", step=lesson.rests(step))))
     lesson.wait_until(lambda: lesson.pixels(picture) != before, "another tile is marked")
     before = lesson.pixels(picture)
     lesson.choose(lesson.control(view, "order"), "nkm")
@@ -88,14 +75,14 @@ def _the_walk(lesson: Any) -> None:
 def _the_halo(lesson: Any) -> None:
     view = lesson.view(".labkit-HaloView >> nth=0")
     twin = halo.show(TP=28, TQ=7, halo="slide", number=5)
-    _same(lesson, view, twin)
+    lesson.wait_for_view(view, twin)
     lesson.press(lesson.control(view, "output tile"), "ArrowRight")
-    _same(lesson, view, twin.set(number=6))
+    lesson.wait_for_view(view, twin.set(number=6))
     lesson.choose(lesson.control(view, "halo"), "reload")
     rows = lesson.control(view, "TP (rows)")
     lesson.drag(rows, by_px=-40)
     lesson.wait_until(lambda: lesson.value(rows) < 28, "the mouse moves TP")
-    _same(lesson, view, twin.set(halo="reload", TP=_rests(lesson, rows)))
+    lesson.wait_for_view(view, twin.set(halo="reload", TP=lesson.rests(rows)))
     lesson.shot("lesson02-halo", show=view)
 
 
@@ -105,7 +92,7 @@ def _the_twin(lesson: Any) -> None:
     twin = tiling.show(HardwareState(hardware=small), shape="256", TM=64)
     for memory in ("lru", "scratchpad", "opt", "lru"):
         lesson.choose(lesson.control(view, "memory"), memory)
-        _same(lesson, view, twin.set(memory=memory))
+        lesson.wait_for_view(view, twin.set(memory=memory))
     lesson.shot("lesson02-twin", show=view)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from matplotlib.figure import Figure
 
 from labkit import Hardware, LabError, Scratchpad
-from labkit.explore import panel, tiling, tiling_view
+from labkit.explore import caches, panel, tiling, tiling_view
 from labkit.kernels.matmul import tiled_matmul
 from labkit.memory.cache import Cache, simulate
 from labkit.memory.nest_trace import nest_trace
@@ -47,7 +47,7 @@ def test_the_intensities_of_the_lesson(arguments, intensity):
 
 def test_a_tile_of_256_does_not_fit_a_scratchpad_and_halves_on_lru():
     assert tiling.data(tile=(256,) * 3).traffic is None
-    shape, tile, sram = tiling.twin((1024,) * 3, (256,) * 3, 512 * 1024, 4)
+    shape, tile, sram = caches.twin((1024,) * 3, (256,) * 3, 512 * 1024, 4)
     machine = replace(NPU, sram_bytes=sram)
     roomy = tiling.data(shape, tile, hardware=replace(NPU, sram_bytes=2**20))
     lru, opt = (tiling.data(shape, tile, memory=memory, hardware=machine) for memory in ("lru", "opt"))
@@ -101,7 +101,7 @@ def test_a_state_that_cannot_exist_is_a_lab_error(arguments, says):
 
 def test_a_twin_that_is_no_whole_number_is_refused():
     with pytest.raises(LabError, match="must divide"):
-        tiling.twin((1000,) * 3, (250,) * 3, 2**19, 4)
+        caches.twin((1000,) * 3, (250,) * 3, 2**19, 4)
 
 
 # ---- the view
