@@ -6,7 +6,7 @@ import random
 import re
 import tempfile
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,40 +14,61 @@ import labkit
 from labkit.equivalence import draws
 from labkit.errors import LabError
 from labkit.graph import Graph
+from labkit.hardware import Hardware
 from labkit.onnx_io import to_model
 from labkit.passes.pipeline import LEVELS, PASSES
+from labkit.passes.report import Report
 from labkit.shrink import shrink
 from tests.fuzz.generate import bound, generate
 
 BASIC = LEVELS["basic"][0]
+NPU = Hardware.preset("edge-npu")
+# A roomy one, one with next to no SRAM, and one whose kernels want channels in blocks.
+MACHINES = (NPU, replace(NPU, sram_bytes=96), replace(NPU, sram_bytes=2048, layout="NCHW4c"))
 OUT = Path(tempfile.gettempdir()) / "labkit-fuzz"
 
 
 @dataclass(frozen=True)
+class Plan:
+    """What to do with a graph: ``passes`` in this order, or else all of a ``level``, for a machine."""
+
+    passes: tuple[str, ...] = ()
+    level: str = "basic"
+    machine: Hardware = NPU
+
+    def __str__(self) -> str:
+        what = f"passes {' '.join(self.passes)}" if self.passes else f"level {self.level}"
+        return f"{what}, {self.machine.sram_bytes} bytes of SRAM, {self.machine.layout}"
+
+    def report(self, graph: Graph) -> Report:
+        return labkit.optimize(graph, self.level, self.machine, passes=self.passes or None)
+
+
+@dataclass(frozen=True)
 class Fault:
-    """What passes did wrong with the graph of a seed."""
+    """What a plan did wrong with the graph of a seed."""
 
     seed: int
-    passes: tuple[str, ...]
+    plan: Plan
     why: str
 
     def __str__(self) -> str:
-        return f"seed {self.seed}, passes {' '.join(self.passes)}: {self.why}"
+        return f"seed {self.seed}, {self.plan}: {self.why}"
 
 
-def fault_of(graph: Graph, passes: tuple[str, ...]) -> str | None:
-    """Why these passes cannot be trusted with this graph; None when nothing is wrong."""
+def fault_of(graph: Graph, plan: Plan) -> str | None:
+    """Why a plan cannot be trusted with this graph; None when nothing is wrong."""
     if not _runnable(graph) or _file_fault(graph) is not None:
         return None  # not a graph to judge by
     try:
-        after = labkit.optimize(graph, passes=passes).graph
+        after = plan.report(graph).graph
         if after is graph:
             return None
-        if labkit.optimize(after, passes=passes).graph is not after:
+        if plan.report(after).graph is not after:
             return "not idempotent: the second time they change the graph again"
         if (after.inputs, _interface(after)) != (graph.inputs, _interface(graph)):
             return f"the interface changes: {_interface(graph)} became {_interface(after)}"
-        if len(after.nodes) > len(graph.nodes) + _inside_ifs(graph):
+        if plan.level != "all" and len(after.nodes) > len(graph.nodes) + _inside_ifs(graph):  # a layout has transforms
             return f"{len(graph.nodes)} nodes became {len(after.nodes)}"
         return _file_fault(after) or _value_fault(graph, after)
     except Exception as error:  # whatever a pass raises on a valid graph is a fault
@@ -120,13 +141,13 @@ def runs(graph: Graph) -> bool:
 
 
 def faults(seed: int, *, thorough: bool = True) -> list[Fault]:
-    """The full pipeline; if ``thorough``, each pass alone and three random orders of all passes too."""
-    graph = generate(seed)
-    plans = [BASIC]
+    """All basic passes, and the levels for one machine; if ``thorough``, each pass alone and three orders, too."""
+    graph, machine = generate(seed), MACHINES[seed % len(MACHINES)]
+    plans = [Plan(BASIC), Plan(level="extended", machine=machine), Plan(level="all", machine=machine)]
     if thorough:
         shuffled = random.Random(seed)
-        plans += [(name,) for name in PASSES]
-        plans += [tuple(shuffled.sample(BASIC, len(BASIC))) for _ in range(3)]
+        plans += [Plan((name,)) for name in PASSES]
+        plans += [Plan(tuple(shuffled.sample(BASIC, len(BASIC)))) for _ in range(3)]
     found = ((plan, fault_of(graph, plan)) for plan in plans)
     return [Fault(seed, plan, why) for plan, why in found if why is not None]
 
@@ -134,13 +155,13 @@ def faults(seed: int, *, thorough: bool = True) -> list[Fault]:
 def explained(fault: Fault) -> str:
     """The fault, the first pass whose graph is wrong, and a small graph that shows it, saved as ONNX."""
     graph = generate(fault.seed)
-    small = shrink(graph, lambda part: _kind(fault_of(part, fault.passes)) == _kind(fault.why), tries=300)
+    small = shrink(graph, lambda part: _kind(fault_of(part, fault.plan)) == _kind(fault.why), tries=300)
     OUT.mkdir(exist_ok=True)
     path = OUT / f"seed{fault.seed}.onnx"
     path.write_bytes(to_model(small).SerializeToString())  # as it is, even where a full check would refuse it
     nodes = "\n".join(f"  {', '.join(map(str, node.results))} = {node.op}" for node in small.nodes)
-    lines = (f"{fault}", f"first bad pass: {first_bad_pass(small, fault.passes)}", f"shrunk, in {path}:", nodes)
-    return "\n".join((*lines, f"there: {fault_of(small, fault.passes)}"))
+    lines = (f"{fault}", f"first bad pass: {first_bad_pass(small, fault.plan)}", f"shrunk, in {path}:", nodes)
+    return "\n".join((*lines, f"there: {fault_of(small, fault.plan)}"))
 
 
 def _kind(why: str | None) -> str | None:
@@ -148,12 +169,13 @@ def _kind(why: str | None) -> str | None:
     return why and re.split(r"[\d'(]", why.removeprefix("open dims ").lstrip("123: "))[0]
 
 
-def first_bad_pass(graph: Graph, passes: tuple[str, ...]) -> str:
+def first_bad_pass(graph: Graph, plan: Plan) -> str:
     """The first step whose graph no longer computes the same."""
     try:
-        for step in labkit.optimize(graph, passes=passes).steps:
+        for step in plan.report(graph).steps:
             if _value_fault(graph, step.graph) is not None:
                 return f"{step.name} (round {step.round})"
     except Exception:  # it raises before there are steps: the last pass alone will show
-        return next((name for name in passes if fault_of(graph, (name,)) is not None), "several together")
+        alone = ((name, Plan((name,), machine=plan.machine)) for name in plan.passes)
+        return next((name for name, one in alone if fault_of(graph, one) is not None), "several together")
     return "none: no value is wrong"
