@@ -19,7 +19,7 @@ MACHINE = Hardware.preset("edge-npu")
 
 
 @pytest.mark.parametrize("head", HEADS)
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_counted_is_planned_and_the_result_is_that_of_run(head: str, data: st.DataObject) -> None:
     graph, made = draft(data, head, data.draw(st.sampled_from(["float32", "float32", "float16"])))

@@ -43,7 +43,7 @@ def never_used(node: Node) -> int:
 
 
 @pytest.mark.parametrize("head", HEADS)
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 @given(data=st.data())
 def test_with_enough_sram_a_kernel_moves_what_cost_says(head: str, data: st.DataObject) -> None:
     graph, _ = draft(data, head, data.draw(st.sampled_from(["float32", "float16"])))

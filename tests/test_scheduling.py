@@ -199,7 +199,7 @@ def chains(draw: st.DrawFn) -> Graph:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(chains())
 def test_what_stays_is_there_from_its_maker_to_its_last_reader_and_never_too_much(graph: Graph) -> None:
     before = None
