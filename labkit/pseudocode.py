@@ -54,15 +54,22 @@ def renamed(nest: LoopNest, kernel: Kernel, names: Mapping[str, str]) -> LoopNes
 
 def _tail(kernel: Kernel, nest: LoopNest, names: Mapping[str, str]) -> Iterator[str]:
     """What happens to a finished tile."""
-    shape = nest.describe(nest.problem.output).split(" ", 1)[1]
+    tile = nest.describe(nest.problem.output).split(" ", 1)[1]
     leave = {value.name for value in kernel.outputs}
     for step in kernel.steps:
-        yield from (f"load {names.get(name, name)} {shape}" for name in step.arriving)
+        yield from (f"load {names.get(name, name)} {_with_row(tile, name, kernel)}" for name in step.arriving)
         if step.node is kernel.nodes[0] and kernel.factors:
             yield from _finish(step.node, nest.problem.output.name, names)
         else:
             yield _line(step.node, names)
-        yield from (f"store {names.get(name, name)} {shape}" for name in step.made if name in leave)
+        for name in (name for name in step.made if name in leave):
+            yield f"store {names.get(name, name)} {_with_row(tile, name, kernel)}"
+
+
+def _with_row(tile: str, name: str, kernel: Kernel) -> str:
+    """The extents of a tensor's tile: those of the output's, and its row where rows are not cut."""
+    row = kernel.frame.width(kernel.places[name]) if kernel.frame else 1
+    return f"{tile}×{row}" if row > 1 else tile
 
 
 def _finish(head: Node, y: str, names: Mapping[str, str]) -> Iterator[str]:

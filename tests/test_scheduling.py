@@ -156,6 +156,16 @@ k2 'out': 6.25 KiB in 25 transfers, working set 1 KiB, 11.7 µs
         store out 8×1×8"""
 
 
+def test_a_row_that_is_not_cut_is_written_behind_the_tile(parse) -> None:
+    graph = parse("g (float[6,32] x) => (float[6,32] y) { y = Softmax<axis=-1>(x) }")
+    assert str(schedule(graph, machine(1024))).splitlines()[1:] == [
+        "    for i0 in range(0, 6, 4):",
+        "        load x 4×32",
+        "        y = Softmax(x)",
+        "        store y 4×32",
+    ]
+
+
 def test_what_is_written_into_a_file_is_short_text(small: Graph) -> None:
     found = schedule(fused(small, 2, 1, 4), machine(1536))
     first = metadata(found)["r"]

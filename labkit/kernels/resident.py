@@ -109,7 +109,8 @@ class OutputTile:
     def leave(self) -> None:
         if self._is_here:
             phase: Phase = "once" if self._finished else "partial"
-            tile = self._array[(*self.block, ...)]  # a view even of an output without axes
+            place: Any = (*self.block, ...)  # a view even of an output without axes
+            tile = self._array[place]
             self._pad.store(self._operand.name, tile, tensor=self._stored_as, phase=phase)
             self._pad.free(self._operand.name)
             self._is_here = False
