@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import pytest
 
 import labkit
 from labkit.onnx_io import from_model
@@ -41,4 +42,40 @@ def test_what_an_operator_of_another_domain_makes_is_not_known():
             s = com.acme.Identity(t) y = Reshape(x, s) }"""
     graph = from_model(onnx.parser.parse_model(text))
     assert graph.nodes[0].output.dtype == "int64"
+    assert labkit.optimize(graph).graph is graph
+
+
+# name: (nodes that make the target of a Reshape from s, the shape n×4 of x, operators left)
+SUMS = {
+    "a sum of two sizes": "t = Shape(z) m = Add(s, t)",
+    "a number less a size": "m = Sub(eight, s)",
+    "a sum times itself, and one more": "a = Add(s, one) b = Mul(a, a) m = Add(b, one)",
+    "half a size": "g = Gather(s, zero) h = Div(g, two) m = Concat <axis: int = 0> (h, eight)",
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_what_a_sum_of_sizes_comes_to_is_not_guessed(parse, name):
+    text = (
+        f'(float["n", 4] x, float["m", 4] z) => (float["p", "q"] y) {{ s = Shape(x) {SUMS[name]} y = Reshape(x, m) }}'
+    )
+    constants = {"zero": i(0), "one": i(1), "two": i(2), "eight": i(8)}
+    graph = parse(f"agraph {text}", **constants)
+    after = labkit.optimize(graph).graph
+    assert ops(after)[-1] == "Reshape"
+    if name == "half a size":
+        labkit.verify(graph, after)
+
+
+def test_a_tensor_of_unknown_rank_says_nothing_of_its_shape():
+    text = """<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>
+        agraph (float["n", 3] x) => (float["a", "b"] y, float["c", "d"] z) <int64[2] t> {
+            f = com.acme.F(x) s = Shape(x) t = Shape(f) y = Reshape(x, t) r = Reshape(f, s) e = Expand(f, s)
+            z = Add(r, e) }"""
+    graph = from_model(onnx.parser.parse_model(text))
+    assert ops(labkit.optimize(graph).graph) == ["F", "Shape", "Shape", "Reshape", "Reshape", "Expand", "Add"]
+
+
+def test_an_expand_to_a_shape_that_is_fed_stays(parse):
+    graph = parse('agraph (float[2, 3] x, int64[2] s) => (float["a", "b"] y) { y = Expand(x, s) }')
     assert labkit.optimize(graph).graph is graph
