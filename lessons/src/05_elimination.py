@@ -355,7 +355,13 @@ print(sum(array.nbytes for array in block.constants.values()), "bytes of constan
 # bytes of constants are there right after `affine`?
 
 # %%
-my_orphans = predict("orphans", after_fold=None, after_affine=None, at_the_end=None, bytes_after_affine=None)
+my_orphans = predict(
+    "orphans",
+    after_fold=None,
+    after_affine=None,
+    at_the_end=None,
+    bytes_after_affine=None,
+)
 
 # %% [markdown]
 # **Experiment.** Scrub through time with `step`, by mouse or arrow keys. To undo a step, go back. Read the difference
