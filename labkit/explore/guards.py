@@ -198,7 +198,9 @@ def _compare(name: str, before: Array, after: Array) -> Gap:
     apart = np.where(numbers, np.abs(before - after), 0.0)
     largest, scale = float(apart.max()), float(np.abs(before[numbers]).max(initial=0.0))
     if largest == 0.0:
-        return Gap(name, f"output {name} is equal to the bit", False, before, after)
+        same = np.array_equal(np.signbit(before[numbers]), np.signbit(after[numbers]))
+        words = "is equal to the bit" if same else "is equal, but for the sign of a zero"
+        return Gap(name, f"output {name} {words}", False, before, after)
     words = f"output {name} differs by up to {largest:.2g}, its numbers being up to {scale:.2g}"
     if largest <= _ROUNDING * scale:
         words = f"output {name} is equal but for rounding, less than 1 part in 10,000"

@@ -27,7 +27,7 @@ import numpy as np
 import onnx
 
 import labkit
-from labkit.explore import panel, quiz, reach, timeline
+from labkit.explore import guards, panel, quiz, reach, timeline
 from labkit.explore.predict import predict, score
 from labkit.onnx_io import from_model
 from labkit.passes.cse import share
@@ -270,10 +270,26 @@ for name in ("reshape", "ones", "pad", "cast"):
 # - **×1** by a constant that is larger than the tensor makes the tensor larger.
 # - Equal *shapes* are no proof either: the Pad adds one element in front and takes one from the end.
 #
+# More of their kind live in the guard zoo of lesson 04. Each circle is what the graph gave, each cross what it gives
+# when the node is taken for a no-op. Switch the guard on and off.
+
+# %%
+near = guards.show(
+    ["order of operands", "broadcast", "same shape", "lossy cast", "inverse permutation", "not a number"]
+)
+near
+
+# %%
+print(near.set(trap="not a number"), "\n")
+print(near.set(kind="with NaN"))
+
+# %% [markdown]
+# x · 0 is 0 in every school book. It is not when x is NaN or infinite, and no ordinary input shows it.
+#
 # **Your turn.** Find one more: a node that keeps shape and type, and looks like a no-op. Does the pass fall for it?
 
 # %%
-mine = parse("(float[3] x) => (float[3] y) { d = Sub(zero, x) y = Relu(d) }", zero=np.zeros(1, np.float32))
+mine = parse("(float[3] x) => (float[3] y) { d = Div(one, x) y = Relu(d) }", one=np.ones(1, np.float32))
 print([node.op for node in no_ops(mine).nodes])
 
 # %% [markdown]

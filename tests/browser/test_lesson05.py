@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from labkit import Hardware
-from labkit.explore import reach, timeline
+from labkit.explore import guards, reach, timeline
 
 pytestmark = pytest.mark.browser
 
@@ -26,6 +26,7 @@ def test_every_explorer_of_lesson_05_follows_keyboard_and_mouse(open_notebook: C
     lesson = open_notebook(LESSON, width=1024)
     lesson.run_all()
     _reachability(lesson)
+    _the_near_no_ops(lesson)
     _the_time_machine(lesson)
     _the_panel(lesson)
     _the_quiz(lesson)
@@ -52,6 +53,19 @@ def _reachability(lesson: Any) -> None:
     lesson.wait_until(lambda: lesson.pixels(picture) != before, "more nodes are marked")
     lesson.press(looked, "End")
     lesson.wait_for_text(status, says(reach.data(outputs=["probe"], looked=11)))
+
+
+def _the_near_no_ops(lesson: Any) -> None:
+    view = lesson.view(".labkit-GuardsView >> nth=0")
+    twin = guards.show(trap="not a number", kind="with NaN")
+    for change in ({}, {"trap": "lossy cast"}, {"trap": "broadcast"}):
+        if change:
+            lesson.choose(lesson.control(view, "trap"), change["trap"])
+        twin.set(**change)
+        lesson.page.locator(view).first.scroll_into_view_if_needed()
+        lesson.wait_for_text(f"{view} >> [role=status]", twin.text)
+        lesson.wait_for_picture(f"{view} >> img", twin.png)
+    lesson.shot("lesson05-near", show=view)
 
 
 def _rests(lesson: Any, slider: str) -> int:

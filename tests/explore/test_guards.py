@@ -102,6 +102,11 @@ def test_some_faults_hide_from_ordinary_inputs():
     assert "negative" not in guards.data("shared weight").found_by
 
 
+def test_a_zero_of_the_other_sign_is_no_equal_bit():
+    assert "is equal, but for the sign of a zero." in guards.data("not a number").sentence
+    assert "is equal to the bit." in guards.data("not a number", guard=True).sentence
+
+
 def test_every_refusal_is_one_that_the_optimiser_gives():
     for trap in TRAPS:
         expected = [f"{r.guard}: {r.why}" for r in labkit.optimize(trap.graph()).refusals]
