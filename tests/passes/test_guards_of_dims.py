@@ -71,11 +71,26 @@ def test_a_tensor_of_unknown_rank_says_nothing_of_its_shape():
     text = """<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>
         agraph (float["n", 3] x) => (float["a", "b"] y, float["c", "d"] z) <int64[2] t> {
             f = com.acme.F(x) s = Shape(x) t = Shape(f) y = Reshape(x, t) r = Reshape(f, s) e = Expand(f, s)
-            z = Add(r, e) }"""
+            u = Transpose <perm: ints = [1, 0]> (f) v = Add(r, e) z = Add(u, v) }"""
     graph = from_model(onnx.parser.parse_model(text))
-    assert ops(labkit.optimize(graph).graph) == ["F", "Shape", "Shape", "Reshape", "Reshape", "Expand", "Add"]
+    assert ops(labkit.optimize(graph).graph) == [
+        "F",
+        "Shape",
+        "Shape",
+        "Reshape",
+        "Reshape",
+        "Expand",
+        "Transpose",
+        "Add",
+        "Add",
+    ]
 
 
 def test_an_expand_to_a_shape_that_is_fed_stays(parse):
     graph = parse('agraph (float[1, 3] x, int64[2] s) => (float["a", "b"] y) { y = Expand(x, s) }')
+    assert labkit.optimize(graph).graph is graph
+
+
+def test_a_pad_by_what_is_fed_stays(parse):
+    graph = parse('agraph (float[3] x, int64[2] p) => (float["a"] y) { y = Pad(x, p) }')
     assert labkit.optimize(graph).graph is graph

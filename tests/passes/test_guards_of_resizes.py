@@ -32,6 +32,7 @@ ROWS = {
     "factors of 1, opset 10": (f"Resize <{LINEAR}> (a, k)", {"k": ONE}, 10, "Neg"),
     "factors of 1, Upsample": (f"Upsample <{LINEAR}> (a, k)", {"k": ONE}, 9, "Neg"),
     "factors of 1 in an attribute": (f"Upsample <{LINEAR}, scales: floats = [1.0, 1.0, 1.0, 1.0]> (a)", {}, 7, "Neg"),
+    "another size": (f"Resize <{LINEAR}> (a, , , t)", {"t": i(1, 1, 3, 5)}, 17, "Neg Resize"),
     "3 times 1.2 is 3": (f"Resize <{LINEAR}> (a, , k)", {"k": WIDER}, 17, "Neg Resize"),
     "3 times 1.2 is 3, nearest": (
         f'Resize <nearest_mode: string = "floor", {TAPS}"asymmetric"> (a, , k)', {"k": WIDER}, 17, "Neg Resize"),
