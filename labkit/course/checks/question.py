@@ -27,7 +27,8 @@ class Question:
     """The check of a function that gives a number or a row of numbers.
 
     ``draw`` makes the arguments of one case; only *telling* cases are asked: every slip gives a value of its own there,
-    so no wrong rule passes by luck and the sentence is the right one. ``read`` turns what comes into a plain value.
+    so no wrong rule passes by luck and the sentence is the right one. ``read`` turns what comes into a plain value,
+    ``show`` is how an argument is written in a message.
     """
 
     function: str
@@ -37,11 +38,12 @@ class Question:
     otherwise: str
     read: Callable[[object, str], Any] = whole
     cases: int = 5
+    show: Callable[[Any], str] = repr
 
     def __call__(self, function: Function, draw: Random) -> None:
         for _ in range(self.cases):
             arguments = self.telling(draw)
-            call = f"{self.function}({', '.join(map(repr, arguments))})"
+            call = f"{self.function}({', '.join(map(self.show, arguments))})"
             got = self.read(function(*arguments), call)
             if not same(got, self.right(*arguments)):
                 raise CheckFailed(f"{call} gave {got}: {self._why(got, arguments)}")
