@@ -84,6 +84,12 @@ def test_sums_of_float16_are_held_in_float32_and_stored_in_float16() -> None:
     assert found.problem.tail.held == 4
 
 
+def test_a_product_that_is_scaled_is_not_stored_as_it_is() -> None:
+    a, b, c = (value(name, 8, 8) for name in "abc")
+    assert kernel(Node("Gemm", (a, b), (c,))).problem.tail is None
+    assert kernel(Node("Gemm", (a, b), (c,), {"alpha": 0.5})).problem.tail is not None
+
+
 def test_rows_are_never_cut() -> None:
     x, mean, out = value("x", 4, 6, 32), value("m", 4, 6, 1), value("o", 4, 6, 32)
     nodes = (Node("ReduceMean", (x,), (mean,), {"axes": [-1]}), Node("Sub", (x, mean), (out,)))
