@@ -93,7 +93,7 @@ def energy(counted: Cost | Schedule, table: EnergyTable | None = None) -> Energy
 
 def _flops(counted: Cost | Schedule) -> Iterator[tuple[str, int]]:
     if isinstance(counted, Schedule):
-        yield from ((node.name, node.kernel.flops) for node in counted)
+        yield from ((node.name, node.flops) for node in counted)
         return
     for cost in counted:
         yield next((value.name for value in cost.node.results), cost.node.op), cost.estimate.flops

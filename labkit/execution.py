@@ -22,6 +22,7 @@ from labkit.kernels.resident import InputTile
 from labkit.lifetimes import SUM, Step, beside_factors
 from labkit.loops import LoopNest
 from labkit.memory.scratchpad import Scratchpad
+from labkit.pair_execution import run_pair
 from labkit.problems import Problem
 from labkit.pseudocode import renamed
 from labkit.scheduling import ScheduledNode
@@ -46,7 +47,9 @@ def run_scheduled(
     for value in (*kernel.inputs, *kernel.outputs):
         if value.type is None or np.dtype(value.type.dtype).itemsize != itemsize(value.type.dtype):
             raise LabError(f"{scheduled.node.label}: {value} cannot be computed in tiles")
-    if nest is None:
+    if kernel.halves:
+        made = run_pair(scheduled, values, pad, opsets)
+    elif nest is None:
         made = _run_once(scheduled, values, pad, opsets)
     elif kernel.steps:
         made = _TiledRun(scheduled, nest, pad, opsets).run(values)

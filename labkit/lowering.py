@@ -22,6 +22,7 @@ from labkit.frames import Extents, Frame, Place, Unfit, dims, element_bytes, mer
 from labkit.graph import Node, Value
 from labkit.lifetimes import SUM, Step, beside_factors, is_elementwise, most_held, steps
 from labkit.ops import row
+from labkit.pairs import Halves, halves_of
 from labkit.problems import Problem
 from labkit.tail import Tail
 
@@ -41,8 +42,9 @@ class Kernel:
     ``reads``). ``sizes`` are the bytes of each full-size tensor for one element of the output. ``arranged`` are
     Transposes at the border, none of which runs: the kernel works on tensors that lie otherwise.
 
-    ``problem`` is None for a stream: each tensor comes or leaves once, element by element; ``is_assumed`` says that it
-    is one only because nothing better is known of its operators.
+    ``problem`` is None for a depth-first pair, which has ``halves`` instead, and for a stream: each tensor comes or
+    leaves once, element by element; ``is_assumed`` says that it is one only because nothing better is known of its
+    operators.
     """
 
     nodes: tuple[Node, ...]
@@ -56,6 +58,7 @@ class Kernel:
     places: Mapping[str, Place] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
     arranged: tuple[Node, ...] = ()
+    halves: Halves | None = None
     is_assumed: bool = False
 
     @cached_property
@@ -79,7 +82,8 @@ class Kernel:
 def lower(nodes: tuple[Node, ...], inputs: tuple[Value, ...], outputs: tuple[Value, ...], opset: int = 17) -> Kernel:
     """The operators of a kernel as loops; ``inputs`` are what it reads from outside, ``outputs`` what leaves it.
 
-    Raises LabError for several operators that are no kernel: two anchors, or shapes that do not go together.
+    Raises LabError for several operators that are no kernel: two anchors that are no pair (see pairs.py), or shapes
+    that do not go together.
     """
     kernel = _as_it_lies(Kernel(nodes, inputs, outputs))
     forms = (_with_anchor, _pointwise)
@@ -89,6 +93,8 @@ def lower(nodes: tuple[Node, ...], inputs: tuple[Value, ...], outputs: tuple[Val
                 return found
         except Unfit:
             continue
+    if halves := halves_of(kernel.nodes, kernel.inputs, kernel.outputs):
+        return replace(kernel, halves=halves)
     head, *rest = kernel.nodes
     is_moving = [node.op in MOVING and not node.domain for node in kernel.nodes]
     known = [moves or is_elementwise(node) for moves, node in zip(is_moving, kernel.nodes, strict=True)]

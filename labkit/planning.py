@@ -20,6 +20,7 @@ from labkit.graph import Node, Value
 from labkit.loops import Buffers, CPolicy, Halo, LoopNest
 from labkit.lowering import Kernel, lower
 from labkit.memory.ledger import Traffic
+from labkit.pairs import Halves, Tile, best_pair_tile, least_room, reads_of
 from labkit.problems import Problem
 from labkit.search import best_tile
 
@@ -34,7 +35,8 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """How a kernel runs. ``nest`` is None for a stream and for a kernel that has all of its tensors on chip at once.
+    """How a kernel runs. ``nest`` is None for a stream, for a kernel that has all of its tensors on chip at once,
+    and for a depth-first pair, which has the ``pair_tile`` instead: rows and columns of its output.
 
     ``working_set_bytes`` is the SRAM that it takes, ``needed_bytes`` the least with which it moves this little. When
     not ``fits``, the SRAM is too small for any tile; the figures are those of the smallest.
@@ -45,6 +47,8 @@ class Plan:
     working_set_bytes: int
     needed_bytes: int
     fits: bool = True
+    pair_tile: Tile | None = None
+    extra_flops: int = 0  # what a pair computes more than once
 
     @property
     def dram_bytes(self) -> int:
@@ -58,6 +62,11 @@ class Plan:
 
     def moves(self, kernel: Kernel) -> Iterator[Move]:
         """What each tensor of the kernel that it is the plan of moves; one in two roles comes twice."""
+        if kernel.halves and self.pair_tile:
+            yield from (Move(value, read, True) for value, read in reads_of(kernel.halves, self.pair_tile))
+            tiles = kernel.halves.pair.tiles(self.pair_tile)
+            yield from (Move(value, Traffic(0, _nbytes(value), 0, tiles), False) for value in kernel.outputs)
+            return
         if self.nest is None:
             yield from (Move(value, _read(value), True) for value in kernel.inputs)
             yield from (Move(value, _written(value), False) for value in kernel.outputs)
@@ -94,6 +103,8 @@ def plan_kernel(
 
 def plan(kernel: Kernel, sram_bytes: int, buffers: Buffers = "single") -> Plan:
     """The plan that moves the fewest bytes; of two that move as many, the one with the smaller working set."""
+    if kernel.halves:
+        return _depth_first(kernel, kernel.halves, sram_bytes, buffers)
     if kernel.problem is None:
         return _stream(kernel, sram_bytes, buffers)
     best = _plan(kernel.problem, sram_bytes, buffers)
@@ -171,6 +182,17 @@ def _largest(nest: LoopNest, loop: str, moving: list[Operand], room_bytes: int) 
 
     sizes = range(nest.tiles[loop] + 1, nest.problem.loops[loop] + 1)
     return nest.tiles[loop] + bisect_left(sizes, True, key=is_too_large)
+
+
+def _depth_first(kernel: Kernel, halves: Halves, sram_bytes: int, buffers: Buffers) -> Plan:
+    """Tiles of the output, each with all that it needs of the middle."""
+    slots = 1 if buffers == "single" else 2
+    tile = best_pair_tile(halves.pair, sram_bytes, slots)
+    held, written = halves.pair.working_set_bytes(tile, slots), halves.pair.tiles(tile) * len(kernel.outputs)
+    made = Traffic(0, sum(map(_nbytes, kernel.outputs)), 0, written)
+    traffic = sum((read for _, read in reads_of(halves, tile)), made)
+    needed = least_room(halves.pair, tile, slots)
+    return Plan(None, traffic, held, needed, held <= sram_bytes, tile, halves.pair.extra_flops(tile))
 
 
 def _stream(kernel: Kernel, sram_bytes: int, buffers: Buffers) -> Plan:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from labkit.access import Operand
-from labkit.graph import Node
+from labkit.graph import Node, Value
 from labkit.loops import LoopNest
 from labkit.lowering import Kernel
+from labkit.pairs import Halves, Tile
 from labkit.problems import Problem
 from labkit.sums import TABLE
 
@@ -34,6 +35,32 @@ def _whole(kernel: Kernel, names: Mapping[str, str]) -> list[str]:
         *(_line(node, names) for node in kernel.nodes),
         f"{verb[1]} {', '.join(makes)}",
     ]
+
+
+def written_pair(halves: Halves, tile: Tile, names: Mapping[str, str]) -> list[str]:
+    """The lines of a depth-first pair: for each tile of the output, all that it needs of the tensor between."""
+    pair = halves.pair
+
+    def called(value: Value) -> str:
+        return names.get(value.name, value.name)
+
+    (x, mid, out) = (max(a) for a in zip(*pair.kinds(tile)[0], strict=True))
+    (x_w, mid_w, out_w) = (max(a) for a in zip(*pair.kinds(tile)[1], strict=True))
+    (rows, columns), leave = (line.out for line in pair.second), [*map(called, halves.outputs)]
+    inside = [
+        f"load {called(halves.image)} {x}×{x_w}",
+        *(_line(node, names) + (f"  # {mid}×{mid_w}" if not i else "") for i, node in enumerate(halves.first)),
+        *(f"load {called(value)} {out}×{out_w}" for value in halves.beside),
+        *(_line(node, names) for node in halves.second),
+        *(f"store {name} {out}×{out_w}" for name in leave),
+    ]
+    loops = [("n", pair.images, 1), ("p", rows, tile[0]), ("q", columns, tile[1])]
+    lines, indent = [f"load {called(value)}" for value in halves.still], ""
+    for loop, extent, size in loops:
+        if extent > size:
+            lines.append(f"{indent}for {loop} in range(0, {extent}, {size}):")
+            indent += "    "
+    return [*lines, *(indent + line for line in inside)]
 
 
 def renamed(nest: LoopNest, kernel: Kernel, names: Mapping[str, str]) -> LoopNest:

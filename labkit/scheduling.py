@@ -15,7 +15,7 @@ from labkit.lowering import Kernel, lower
 from labkit.memory.dma import DmaCost, KernelTime
 from labkit.memory.ledger import Ledger, Traffic
 from labkit.planning import Move, Plan, plan
-from labkit.pseudocode import written
+from labkit.pseudocode import written, written_pair
 from labkit.units import format_bytes, format_seconds
 
 
@@ -74,17 +74,26 @@ class ScheduledNode:
             sum((move.traffic for move in self.moves if move.is_input == inputs), Traffic()) for inputs in (True, False)
         ]
         input_s, output_s = (self.dma.seconds(part.transfers, part.nbytes) for part in parts)
-        compute_s = self.kernel.flops / self.hardware.peak_flops_per_s
+        compute_s = self.flops / self.hardware.peak_flops_per_s
         return KernelTime(input_s, output_s, compute_s, self.hardware.launch_s, self.buffers)
+
+    @property
+    def flops(self) -> int:
+        """Floating-point operations, those that a depth-first pair does again included."""
+        return self.kernel.flops + self.plan.extra_flops
 
     @property
     def tile(self) -> str:
         """The size of each loop's tile that is cut or not, such as ``f=64,c=3``; empty for a stream."""
+        if self.plan.pair_tile:
+            return "p={},q={}".format(*self.plan.pair_tile)
         return ",".join(f"{loop}={size}" for loop, size in self.plan.nest.tiles.items()) if self.plan.nest else ""
 
     @property
     def order(self) -> str:
         """The loops over tiles, outermost first; empty for a stream."""
+        if self.plan.pair_tile:
+            return "n,p,q"
         return ",".join(self.plan.nest.order) if self.plan.nest else ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,7 +102,12 @@ class ScheduledNode:
             **{"name": self.name, "op": self.node.op, "tile": self.tile, "order": self.order},
             **{"dram_bytes": self.traffic.nbytes, "transactions": self.traffic.transfers},
             **{"working_set_bytes": self.plan.working_set_bytes, "needed_bytes": self.plan.needed_bytes},
-            **{"flops": self.kernel.flops, "time_s": self.time.seconds, "is_assumed": self.kernel.is_assumed},
+            **{
+                "flops": self.flops,
+                "extra_flops": self.plan.extra_flops,
+                "time_s": self.time.seconds,
+                "is_assumed": self.kernel.is_assumed,
+            },
         }
 
     def __str__(self) -> str:
@@ -102,7 +116,12 @@ class ScheduledNode:
             f"{self.node.label}: {format_bytes(self.traffic.nbytes)} in {self.traffic.transfers:,} transfers, "
             f"working set {format_bytes(self.plan.working_set_bytes)}, {format_seconds(self.time.seconds)}{assumed}"
         )
-        return "\n    ".join([head, *written(self.kernel, self.plan.nest, self.names)])
+        return "\n    ".join([head, *self._lines()])
+
+    def _lines(self) -> list[str]:
+        if self.kernel.halves and self.plan.pair_tile:
+            return written_pair(self.kernel.halves, self.plan.pair_tile, self.names)
+        return written(self.kernel, self.plan.nest, self.names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +158,7 @@ class Schedule:
 
     @property
     def flops(self) -> int:
-        return sum(node.kernel.flops for node in self.nodes)
+        return sum(node.flops for node in self.nodes)
 
     @property
     def time_s(self) -> float:
@@ -196,7 +215,7 @@ def metadata(found: Schedule) -> dict[str, dict[str, str]]:
     """What an exported file says of each node, by the name of its first output."""
     return {
         node.name: {
-            **({"labkit.tile": node.tile, "labkit.order": node.order} if node.plan.nest else {}),
+            **({"labkit.tile": node.tile, "labkit.order": node.order} if node.tile else {}),
             "labkit.dram_bytes": str(node.traffic.nbytes),
             "labkit.working_set_bytes": str(node.plan.working_set_bytes),
         }
