@@ -89,6 +89,12 @@ def test_the_numbers_of_the_lesson_are_costed_and_the_pruned_graph_computes_the_
     assert [name for name, mark in state.constants.items() if mark == "dead"] == ["w4", "w5"]
 
 
+def test_a_constant_is_dead_only_when_every_node_was_asked():
+    assert set(reach.data(looked=10).constants.values()) == {"live", "unseen"}
+    assert reach.data(looked=10).constants["w1"] == "unseen"
+    assert reach.data(looked=10).facts[3][1] == "none known"
+
+
 def test_without_an_output_everything_is_dead():
     state = reach.data(outputs=[])
     assert set(state.marks.values()) == {"dead"}

@@ -4,6 +4,7 @@ import json
 from itertools import permutations
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from hypothesis import given, settings
 
@@ -18,6 +19,7 @@ from labkit.passes.guards import TRAPS
 from labkit.passes.measures import measured
 from labkit.passes.pipeline import MEASURES, PASSES, optimize
 from labkit.text import to_text
+from labkit.units import format_bytes
 
 ORDERS = st.lists(st.sampled_from(timeline.CHOICES), unique=True, max_size=6)
 
@@ -33,6 +35,8 @@ def test_each_step_is_the_pass_run_on_the_graph_before(order, data):
         measure = MEASURES[state.made.name]
         assert measured(measure, state.graph) < measured(measure, state.before), "the measure fell"
     assert f"{len(state.before.nodes)} → {len(state.graph.nodes)}" in state.sentence
+    costs = labkit.cost(state.graph, labkit.Hardware.preset("edge-npu"))
+    assert ("DRAM, FLOP", f"{format_bytes(costs.dram_bytes)}, {costs.flops:,} FLOP") in state.facts
 
 
 @given(ORDERS, st.data())
@@ -59,6 +63,12 @@ def test_orphans_are_the_constants_that_only_the_dead_pass_would_take():
             assert list(timeline.orphans(step.graph)) == expected
     graph = timeline.data(step=5).graph
     assert set(timeline.orphans(graph)) == graph.constants.keys() - eliminate_dead(graph).constants.keys()
+
+
+def test_the_default_of_an_input_is_no_orphan(parse):
+    graph = parse("agraph (float[3] x, float[3] k) => (float[3] y) { y = Relu(x) }", k=np.ones(3, np.float32))
+    assert "k" in graph.constants
+    assert timeline.orphans(graph) == ()
 
 
 def test_orphans_appear_and_vanish_as_the_lesson_says():
