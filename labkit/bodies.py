@@ -46,12 +46,12 @@ def inline(graph: Graph) -> Graph:
     if all(node.body is None for node in graph.nodes):
         return graph
     taken = set(all_names(graph, bodies=False))
-    nodes = chain.from_iterable(_opened(node, taken) for node in graph.nodes)
+    nodes = chain.from_iterable(opened(node, taken) for node in graph.nodes)
     return replace(graph, nodes=tuple(nodes))
 
 
-def _opened(node: Node, taken: set[str]) -> Iterator[Node]:
-    """The operators of a node, reading and making what it does; names inside give way to names outside."""
+def opened(node: Node, taken: set[str]) -> Iterator[Node]:
+    """The operators of a node, reading and making what it does; names inside give way to those ``taken``."""
     if node.body is None:
         yield node
         return
@@ -62,7 +62,7 @@ def _opened(node: Node, taken: set[str]) -> Iterator[Node]:
             if value.name not in outside:
                 outside[value.name] = replace(value, name=_free(value.name, taken))
         results = tuple(value and outside[value.name] for value in step.outputs)
-        yield from _opened(replace(step.rename(outside), outputs=results), taken)
+        yield from opened(replace(step.rename(outside), outputs=results), taken)
 
 
 def _free(name: str, taken: set[str]) -> str:

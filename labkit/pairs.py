@@ -24,6 +24,7 @@ from labkit.ops import row
 from labkit.ops.windows import Window
 
 _FACTORS = {"Conv": 2, "MaxPool": 1, "AveragePool": 1}
+WINDOWS = frozenset(_FACTORS)
 Tile = tuple[int, int]  # rows and columns of the output
 
 

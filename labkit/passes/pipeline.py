@@ -15,6 +15,7 @@ from labkit.passes.control import CONTROL
 from labkit.passes.cse import share
 from labkit.passes.dead import eliminate_dead
 from labkit.passes.deep import Deep
+from labkit.passes.depth_first import DepthFirst
 from labkit.passes.extremes import EXTREMES
 from labkit.passes.fold import FOLD
 from labkit.passes.fuse import Fuse
@@ -48,7 +49,11 @@ PASSES: dict[str, Pass] = {
     "dead": eliminate_dead,
 }
 # Passes that ask how large the machine's SRAM is, or which order of axes its kernels want.
-MACHINE_PASSES: dict[str, Callable[[Hardware], Pass]] = {"fuse": Fuse, "layout": ConvertLayout}
+MACHINE_PASSES: dict[str, Callable[[Hardware], Pass]] = {
+    "fuse": Fuse,
+    "depth-first": DepthFirst,
+    "layout": ConvertLayout,
+}
 # Every rewrite of a pass makes this smaller: so it comes to an end, alone. (See measures.py.)
 MEASURES: dict[str, Measure] = {
     "no-ops": (measures.nodes, measures.nodes_that_compute),
@@ -60,6 +65,7 @@ MEASURES: dict[str, Measure] = {
     "pads": (measures.nodes, measures.waits_for_pads),
     "dead": (measures.nodes, measures.constants),
     "fuse": (measures.nodes,),
+    "depth-first": (measures.nodes,),
 }
 
 # A level is a list of phases, each repeated until nothing changes: what is fused is hidden from the basic passes, so
@@ -71,7 +77,7 @@ LEVELS: dict[str, tuple[Phase, ...]] = {
     "basic": (_BASIC,),
     "extended": (_BASIC, ("fuse",)),
     "layout": (_BASIC, ("fuse",), ("layout", *_BASIC)),
-    "all": (_BASIC, ("fuse",), ("layout", *_BASIC)),
+    "all": (_BASIC, ("fuse",), ("depth-first",), ("layout", *_BASIC)),
 }
 
 # Real networks need three or four rounds. Two passes that undo each other would go on for ever, and that is what this

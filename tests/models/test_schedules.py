@@ -55,3 +55,14 @@ def test_fusing_for_a_machine_never_costs_bytes_on_it(shared) -> None:
         for size in (16 * KIB, 64 * KIB, 512 * KIB):
             machine = replace(MACHINE, sram_bytes=size)
             assert schedule(Fuse(machine)(plain), machine).dram_bytes <= schedule(plain, machine).dram_bytes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_level_all_never_moves_more_bytes_in_more_sram(shared, name: str) -> None:
+    """Fused, paired and laid out anew for each size."""
+    plain = labkit.optimize(labkit.load(shared / "models" / f"{name}.onnx")).graph
+    reports = [labkit.optimize(plain, "all", replace(MACHINE, sram_bytes=size)) for size in SIZES]
+    assert all(one.schedule.high_water_bytes <= size for size, one in zip(SIZES, reports, strict=True))
+    assert all(more.schedule.dram_bytes <= less.schedule.dram_bytes for less, more in pairwise(reports))
+    assert all(any(sign in refusal.why for sign in "0123456789") for one in reports for refusal in one.refusals)
