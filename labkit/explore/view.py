@@ -93,6 +93,11 @@ def slider(label: str, value: int, low: int, high: int, width: str = "268px") ->
     return ipywidgets.IntSlider(value=value, min=low, max=high, description=label, **_style(width))
 
 
+def stops(label: str, options: Iterable[Any], value: Any, width: str = "268px") -> Any:
+    """A slider over some (label, value) pairs."""
+    return ipywidgets.SelectionSlider(options=list(options), value=value, description=label, **_style(width))
+
+
 def choice(label: str, options: Iterable[Any], value: Any, width: str = "200px") -> Any:
     """One of some words, or of (label, value) pairs."""
     return ipywidgets.Dropdown(options=list(options), value=value, description=label, **_style(width))
