@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 from labkit.course.checking import CheckFailed, Function, Part
+from labkit.course.checks.cases import judge_cases
 from labkit.course.checks.ex05_clutter import check_tidy, given
 from labkit.course.checks.ex05_passes import check_eliminate_dead, check_remove_no_ops, check_share
 from labkit.course.checks.ex05_rounds import check_best_order, check_to_rest
@@ -92,15 +93,15 @@ def _why_alive(got: tuple[int, ...], graph: Graph) -> str:
 def check_takes_all(takes_all: Function, draw: Random) -> None:
     """5.3: every spelling of "all of it", and what only looks like one."""
     a, b = draw.sample(range(4, 40), 2)
-    cases = list(_slices(draw, a, b))
-    draw.shuffle(cases)
-    for arguments, right, hint in cases:
-        call = f"takes_all{arguments}"
-        if truth(takes_all(*arguments), call) is not right:
-            raise CheckFailed(f"{call} gave {not right}: {hint}")
+    judge_cases(_slices(draw, a, b), lambda arguments: _asked(takes_all, arguments), draw)
 
 
-def _slices(draw: Random, a: int, b: int) -> Iterable[tuple[tuple[Any, ...], bool, str]]:
+def _asked(takes_all: Function, arguments: tuple[Any, ...]) -> tuple[bool, str]:
+    call = f"takes_all{arguments}"
+    return truth(takes_all(*arguments), call), call
+
+
+def _slices(draw: Random, a: int, b: int) -> tuple[tuple[tuple[Any, ...], bool, str], ...]:
     """Arguments, the right answer, what to look at."""
     far, counted = draw.choice(_UNBOUNDED), "a negative number counts from the end of its axis."
     late, cut = draw.randrange(a + 1, 5 * a), "what lies past the end is cut off."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -81,11 +82,14 @@ class Case:
 def judge_pass(function: Function, case: Case, name: str) -> Graph:
     """What a student's pass makes of a case; CheckFailed unless it is the same function, short, and at rest."""
     told = f"The graph: {in_words(case.graph)}"
+    constants = dict(case.graph.constants)
     try:
         got = graph_of(function(case.graph), name)
     except GraphError as error:
         raise CheckFailed(f"{name}(graph) made a graph that is none ({error}): {case.wrong} {told}") from None
-    finding = _interface(case.graph, got) or difference(case.graph, got)
+    if list(constants) != list(case.graph.constants):
+        raise CheckFailed(f"{name}(graph) changed the graph that it was given; a graph never changes, make a new one.")
+    finding = _interface(case.graph, got) or Trial(case.graph).difference(got)
     if finding:
         raise CheckFailed(f"{name}(graph) {finding}: {case.wrong} {told}")
     if len(got.nodes) > case.nodes:
@@ -121,12 +125,24 @@ def _interface(before: Graph, after: Graph) -> str:
     return f"took the default of the input {lost[0]!r} away" if lost else ""
 
 
-def difference(before: Graph, after: Graph) -> str:
-    """How the values of two graphs differ, on two draws (a default is used in one of them, and fed in the other)."""
-    if after is before:
-        return ""
-    for _, feeds in islice(draws(before, 1), 2):
-        expected = run(before, feeds)
+@dataclass(frozen=True)
+class Trial:
+    """A graph and what it computes, on two draws: a default is used in one of them, and fed in the other."""
+
+    graph: Graph
+
+    @cached_property
+    def _expected(self) -> list[tuple[dict[str, Array], dict[str, Array]]]:
+        return [(feeds, run(self.graph, feeds)) for _, feeds in islice(draws(self.graph, 1), 2)]
+
+    def difference(self, after: Graph) -> str:
+        """How the values of another graph differ; empty when they do not."""
+        if after is self.graph:
+            return ""
+        return next(filter(None, (self._difference(after, *pair) for pair in self._expected)), "")
+
+    @staticmethod
+    def _difference(after: Graph, feeds: dict[str, Array], expected: dict[str, Array]) -> str:
         try:
             found = run(after, feeds)
         except (LabError, KeyError, ValueError, AttributeError) as error:
@@ -137,7 +153,7 @@ def difference(before: Graph, after: Graph) -> str:
                 return f"made {name!r} {two.dtype} of shape {two.shape}, it was {one.dtype} of shape {one.shape}"
             if not _close(one, two):
                 return f"changed the values of {name!r}"
-    return ""
+        return ""
 
 
 def _close(one: Array, two: Array) -> bool:
