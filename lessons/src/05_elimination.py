@@ -624,7 +624,7 @@ score()
 # - Repeat to a fixed point. What hides nodes, like fusion, waits for a phase of its own.
 # - It ends because each pass makes a measure smaller.
 #
-# **Exercise 05** asks you to write the walk, a table of no-ops with their guards, and a loop to the fixed point; each
-# guard is graded. Open `exercises/ex05.ipynb`.
+# **Exercise 05** asks you to write the walk, the proofs of the no-ops, the sharing and the loop to the fixed point, and
+# then to clean up a cluttered network as far as you can. Open `exercises/ex05.ipynb`.
 #
 # The question after that: what does all of it do to a real network, pass by pass? Lesson 06 takes ResNet-50.
