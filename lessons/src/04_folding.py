@@ -570,8 +570,8 @@ score()
 # - A test with random inputs does not find every missing guard.
 # - A limit on size, and reading a splat unspread, keep the file small.
 #
-# **Exercise 04** asks you to fold constants yourself, to put a BatchNormalization into a Conv with every guard it needs,
-# to keep the file small, and to hunt the guard that somebody else's pass lacks. Open `exercises/ex04.ipynb`.
+# **Exercise 04** asks you to fold constants yourself, to put a BatchNormalization into a Conv with every guard it
+# needs, to keep the file small, and to hunt the guard that somebody else's pass lacks. Open `exercises/ex04.ipynb`.
 #
 # The question after that: `affine` and `fold` leave arrays behind that nobody reads, and a dead branch may keep them
 # from doing anything at all. Who cleans up, and when? That is lesson 05.
