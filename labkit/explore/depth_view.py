@@ -64,7 +64,7 @@ class DepthView(LiveFigure[DepthState, _Parts]):
 def _draw(figure: Figure, state: DepthState) -> _Parts:
     """Both curves over one axis of tiles, and a frame for the windows."""
     tiles = np.arange(1, state.shape.h + 1)
-    saved = figure.add_axes((0.095, 0.13, 0.45, 0.72), xlim=(0, state.shape.h + 1))
+    saved = figure.add_axes((0.095, 0.13, 0.44, 0.72), xlim=(0, state.shape.h + 1))
     added = saved.twinx()
     saved.plot(tiles, [one.saved_bytes / KIB for one in state.curve], color=_SAVED, linewidth=2.5)
     added.plot(
@@ -95,13 +95,13 @@ def _draw(figure: Figure, state: DepthState) -> _Parts:
 
 def _draw_windows(figure: Figure, state: DepthState) -> tuple[tuple[Rectangle, ...], tuple[Text, ...]]:
     size = state.shape.h
-    plane = figure.add_axes((0.68, 0.13, 0.29, 0.568), xlim=(0, size), ylim=(size, 0))
+    plane = figure.add_axes((0.705, 0.13, 0.275, 0.539), xlim=(0, size), ylim=(size, 0))
     plane.tick_params(labelsize=12)
     plane.xaxis.set_major_locator(MaxNLocator(4, integer=True))
     plane.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     plane.set_xlabel("column", fontsize=13)
     plane.set_ylabel("row", fontsize=13)
-    figure.text(0.635, 0.91, "a tile in the middle takes", fontsize=13, weight="bold")
+    figure.text(0.65, 0.91, "a tile in the middle takes", fontsize=13, weight="bold")
     windows: list[Rectangle] = []
     sizes: list[Text] = []
     for line, (face, edge, hatch) in enumerate(_WINDOWS):
@@ -109,8 +109,8 @@ def _draw_windows(figure: Figure, state: DepthState) -> tuple[tuple[Rectangle, .
         windows.append(Rectangle((0, 0), 0, 0, animated=True, **style))
         plane.add_patch(windows[-1])
         y = 0.855 - 0.052 * line
-        figure.add_artist(Rectangle((0.637, y - 0.008), 0.026, 0.036, **style))
-        sizes.append(figure.text(0.675, y, "", fontsize=12, animated=True))
+        figure.add_artist(Rectangle((0.652, y - 0.008), 0.026, 0.036, **style))
+        sizes.append(figure.text(0.69, y, "", fontsize=12, animated=True))
     return tuple(windows), tuple(sizes)
 
 

@@ -17,14 +17,17 @@ function words(g, text, x, y, font = "13px sans-serif", align = "center") {
   g.fillText(text, x, y);
 }
 
-function arrow(g, [x1, y1], [x2, y2], inside, room) {
+function arrow(g, [x1, y1], [x2, y2], inside, lane) {
   g.strokeStyle = g.fillStyle = inside ? "#000" : "#666";
   g.lineWidth = inside ? 3.5 : 1.2;
   g.setLineDash(inside ? [] : [5, 4]);
   g.beginPath();
   g.moveTo(x1, y1);
-  if (y2 - y1 > PITCH && x1 === x2) { // past the boxes in between
-    g.bezierCurveTo(x1 + room, y1 + 30, x2 + room, y2 - 36, x2, y2 - 6);
+  if (y2 - y1 > PITCH) { // down a lane of its own, past the boxes in between
+    const x = x1 === x2 ? x1 + lane : x1;
+    g.bezierCurveTo(x1, y1 + 12, x, y1 + 4, x, y1 + 20);
+    g.lineTo(x, y2 - 26);
+    g.bezierCurveTo(x, y2 - 10, x2, y2 - 20, x2, y2 - 6);
   } else {
     const bend = Math.min(18, (y2 - y1) / 2);
     g.bezierCurveTo(x1, y1 + bend, x2, y2 - 6 - bend, x2, y2 - 6);
@@ -52,11 +55,15 @@ function badge(g, x, y, number) {
 
 function box(g, [label, name, , , number], x, y, w) {
   const h = number ? HIGH : PILL;
-  g.beginPath();
-  g.roundRect(x - w / 2, y - h / 2, w, h, number ? 4 : h / 2);
+  const frame = () => {
+    g.beginPath();
+    g.roundRect(x - w / 2, y - h / 2, w, h, number ? 4 : h / 2);
+  };
+  frame();
   g.fillStyle = number ? HUES[(number - 1) % HUES.length] : "#fff";
   g.fill();
-  if (number && number % 2 === 0) hatch(g, x - w / 2 + 1, y - h / 2 + 1, w - 2, h - 2, "rgba(0, 0, 0, 0.16)");
+  if (number && number % 2 === 0) hatch(g, x - w / 2 + 1, y - h / 2 + 1, w - 2, h - 2, "rgba(0, 0, 0, 0.14)");
+  frame();
   g.strokeStyle = "#333";
   g.lineWidth = 1.5;
   g.stroke();
@@ -97,11 +104,11 @@ function draw(canvas, spec, space, scale) {
   const g = paper(canvas, width, height, scale);
   const graph = Math.min(width * 0.55, 190 * columns);
   const pitch = graph / columns;
-  const wide = Math.min(132, pitch - 24);
+  const wide = Math.min(132, pitch - 32);
   const at = spec.boxes.map(([, , column, row]) => [(column + 0.5) * pitch, (row + 0.45) * PITCH]);
   const half = (i) => (spec.boxes[i][4] ? HIGH : PILL) / 2;
   for (const [i, j, inside] of spec.edges) {
-    arrow(g, [at[i][0], at[i][1] + half(i)], [at[j][0], at[j][1] - half(j)], inside, wide * 0.85);
+    arrow(g, [at[i][0], at[i][1] + half(i)], [at[j][0], at[j][1] - half(j)], inside, wide / 2 + 12);
   }
   spec.boxes.forEach((one, i) => box(g, one, ...at[i], wide));
   kernels(g, spec, graph + 14, width - graph - 18);

@@ -15,6 +15,11 @@ pytestmark = pytest.mark.browser
 LESSON = Path(__file__).parents[2] / "lessons/03_fusion.ipynb"
 
 
+def look_at(lesson: Any, view: str) -> None:
+    """The text of what is off the page is not laid out."""
+    lesson.page.locator(view).first.scroll_into_view_if_needed()
+
+
 def says(state: Any) -> str:
     """What a list of facts looks like as text."""
     return " ".join(word for fact in state.facts for word in fact)
@@ -32,7 +37,7 @@ def test_every_explorer_of_lesson_03_follows_keyboard_and_mouse(open_notebook: C
 
 def _same(lesson: Any, view: str, expected: Any) -> None:
     """The page shows the text and the pixels of this view."""
-    lesson.page.locator(view).scroll_into_view_if_needed()
+    look_at(lesson, view)
     lesson.wait_for_text(f"{view} >> [role=status]", expected.text)
     lesson.wait_for_picture(f"{view} >> img", expected.png)
 
@@ -64,6 +69,7 @@ def _the_ledger(lesson: Any) -> None:
 def _the_kernels(lesson: Any) -> None:
     view = lesson.view(".labkit-GroupingView >> nth=0")
     status, picture, code = f"{view} >> [role=status]", f"{view} >> canvas", f"{view} >> pre"
+    look_at(lesson, view)
     lesson.wait_for_text(status, says(grouping.data("residual block", "best", 32)))
     lesson.shot("lesson03-residual", show=view)
     sram = lesson.control(view, "SRAM")
@@ -104,14 +110,22 @@ def _the_panel(lesson: Any) -> None:
     machine = lesson.view(".labkit-HardwarePanel >> nth=0")
     plot, graph = lesson.view(".labkit-LedgerView >> nth=0"), lesson.view(".labkit-GroupingView >> nth=0")
     deep = lesson.view(".labkit-DepthView >> nth=0")
-    before = {view: lesson.text(f"{view} >> [role=status]") for view in (plot, graph, deep)}
+    before = {}
+    for view in (plot, graph, deep):
+        look_at(lesson, view)
+        before[view] = lesson.text(f"{view} >> [role=status]")
+    look_at(lesson, machine)
     lesson.choose(lesson.control(machine, "machine"), "dsp")
     for view, text in before.items():
+        look_at(lesson, view)
         lesson.wait_until(lambda v=view, t=text: lesson.text(f"{v} >> [role=status]") != t, f"{view} follows")
     lesson.press(lesson.control(machine, "large (projector)"), "Space")
     lesson.wait_until(
         lambda: lesson.page.locator(f"{plot} >> img").evaluate("e => e.naturalWidth") == 1440, "the picture is large"
     )
     for name, view in (("ledger", plot), ("kernels", graph), ("depth", deep)):
+        look_at(lesson, view)
+        lesson.pixels(f"{view} >> {'canvas' if view is graph else 'img'}")
+        lesson.page.wait_for_timeout(1000)  # for the notebook to lay out what was off the page
         lesson.shot(f"lesson03-large-{name}", show=view)
     lesson.press(lesson.control(machine, "large (projector)"), "Space")
