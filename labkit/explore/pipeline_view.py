@@ -11,11 +11,9 @@ from labkit.explore import pipeline, roofline
 from labkit.explore.panel import HardwareState
 from labkit.explore.pipeline import PipelineState
 from labkit.explore.turns import in_turn
-from labkit.explore.view import View, explain
+from labkit.explore.view import View, explain, table
 from labkit.graph import Graph
 from labkit.passes.pipeline import PASSES
-
-_CELL = "padding:1px 12px;line-height:1.4;white-space:nowrap"
 
 
 class PipelineView(View):
@@ -50,7 +48,7 @@ class PipelineView(View):
         try:
             self.state = self._data(tuple(name for name, control in self.controls.items() if control.value))
             self.plot.points = self.state.points
-            self._table.value = _table(self.state.rows)
+            self._table.value = table(self.state.rows)
             said, self.text = self.state.sentence, f"{self.state.sentence}\n\n{self.state.report.table()}"
         except Exception as error:  # an exception in a callback is invisible in a notebook
             said = self.text = explain(error)
@@ -60,12 +58,3 @@ class PipelineView(View):
         bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
         picture = self.plot._repr_mimebundle_(**kwargs).get("image/png")
         return {**bundle, **({"image/png": picture} if picture else {})}
-
-
-def _table(rows: tuple[tuple[str, ...], ...]) -> str:
-    head, *body = ("<tr>" + "".join(_cell(*numbered) for numbered in enumerate(row)) + "</tr>" for row in rows)
-    return f'<table style="font-size:14px"><thead>{head}</thead><tbody>{"".join(body)}</tbody></table>'
-
-
-def _cell(column: int, text: str) -> str:
-    return f'<td style="{_CELL};text-align:{"right" if column else "left"}">{html.escape(text)}</td>'
