@@ -11,11 +11,9 @@ from labkit.course.checking import CheckFailed
 Case = TypeVar("Case")
 
 
-def judge_cases(
-    table: Sequence[tuple[Case, bool, str]], ask: Callable[[Case], tuple[bool, str]], draw: Random
-) -> None:
-    """``table`` has cases, right answers and what to look at, plain cases first; ``ask`` gives an answer and the call in
-    words. The drawn order leaves nothing to answers learnt by heart; the first wrong line says most.
+def judge_cases(table: Sequence[tuple[Case, bool, str]], ask: Callable[[Case], tuple[bool, str]], draw: Random) -> None:
+    """``table`` has cases, right answers and what to look at, plain cases first; ``ask`` gives an answer, and the call
+    in words. The drawn order leaves nothing to answers learnt by heart; the first wrong line says most.
 
     Raises CheckFailed.
     """

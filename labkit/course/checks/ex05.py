@@ -109,7 +109,7 @@ def _slices(draw: Random, a: int, b: int) -> tuple[tuple[tuple[Any, ...], bool, 
     symbol = "a symbol stands for a number that you do not know; what is certain all the same?"
     return (
         (((0,), (a,), (0,), (1,), (a, b)), True, "this is all of it, written out."),
-        (((0, 0), (a, b), None, None, (a, b)), True, "without axes, the entries belong to the first axes."),
+        (((0, 0), (a, b), None, None, (a, b, a)), True, "without axes, the entries belong to the first axes."),
         (((0,), (far,), (1,), None, (a, b)), True, f"{cut} Exporters write it so."),
         (((0,), (late,), (0,), None, (a, b)), True, cut),
         (((-a,), (a,), (0,), None, (a, b)), True, counted),

@@ -30,7 +30,7 @@ def check_to_rest(to_rest: Function, draw: Random) -> None:
         try:
             result = to_rest(graphs[0], passes, size)
         except (ValueError, KeyError, RecursionError) as error:
-            if right is None and type(error) is ValueError:
+            if right is None and isinstance(error, ValueError):
                 continue
             raise CheckFailed(f"{told} raised {type(error).__name__}: {why}") from None
         if right is None:
