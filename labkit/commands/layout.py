@@ -15,7 +15,7 @@ import numpy as np
 from labkit.commands import Answer
 from labkit.errors import LabError
 from labkit.layout import Layout
-from labkit.memory.lines import WALKS, LineUse, addresses, line_use, straddling
+from labkit.memory.lines import WALKS, WEIGHT_WALKS, LineUse, addresses, line_use, straddling
 from labkit.units import parse_bytes
 
 _LISTED = 64  # straddling runs printed for people; --json gives all
@@ -24,7 +24,9 @@ _LISTED = 64  # straddling runs printed for people; --json gives all
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", required=True, help="logical lengths, such as 2,3,4,4 for N,C,H,W")
     parser.add_argument("--order", default="NCHW", help="memory order: NCHW, NHWC, NCHW8c, OIHW ... (default NCHW)")
-    parser.add_argument("--walk", default="channel", help=f"what a run reads: {', '.join(WALKS)} (default channel)")
+    parser.add_argument(
+        "--walk", default="channel", help=f"what a run reads: {', '.join(WALKS | WEIGHT_WALKS)} (default channel)"
+    )
     parser.add_argument(
         "--at", type=int, metavar="RUN", default=0, help="number of the run to count, from 0 (default 0)"
     )

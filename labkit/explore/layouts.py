@@ -5,20 +5,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
 from labkit.errors import LabError
 from labkit.layout import Layout
-from labkit.memory.lines import WALKS, LineUse, addresses, line_use, straddling
+from labkit.memory.lines import WALKS, WEIGHT_WALKS, LineUse, addresses, line_use, straddling
 
 if TYPE_CHECKING:
     from labkit.explore.layouts_view import LayoutExplorer
 
 ORDERS = ("NCHW", "NHWC", "NCHW4c", "NCHW8c")
 LINE_SIZES = (32, 64, 128)
-LARGEST = {"N": 2, "C": 16, "H": 8, "W": 8}
+WEIGHT_ORDERS = ("OIHW", "HWIO")
+LARGEST = {"N": 2, "C": 16, "O": 16, "I": 8, "H": 8, "W": 8}
 _ROWS = 14  # lines that fit on a screen
 _NAMED = 4  # straddling runs named in the text; a longer list pushes the rest away
 
@@ -52,7 +54,7 @@ class LayoutState:
     @property
     def position(self) -> str:
         """What this run reads, in words: "n=0 h=1 w=2, every c"."""
-        inner = WALKS[self.walk] or "".join(self.layout.logical_axes)
+        inner = walks(self.order)[self.walk] or "".join(self.layout.logical_axes)
         sizes = dict(zip(self.layout.logical_axes, self.layout.logical_shape, strict=True))
         left = self.run
         fixed: list[str] = []
@@ -65,7 +67,8 @@ class LayoutState:
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
         """The state in words and numbers, a label and a value each."""
-        fits = [order for order in self.layout.orders(("NCHW", "NHWC")) if order != self.order]
+        known = WEIGHT_ORDERS if self.order in WEIGHT_ORDERS else ("NCHW", "NHWC")
+        fits = [order for order in self.layout.orders(known) if order != self.order]
         named = ", ".join(map(str, self.straddling[:_NAMED])) + (" …" if len(self.straddling) > _NAMED else "")
         straddles = f"{len(self.straddling)}: run{'s' * (len(self.straddling) > 1)} {named}" if named else "0"
         return (
@@ -125,6 +128,7 @@ def data(
 ) -> LayoutState:
     """The state of the explorer for a logical NCHW ``shape``; ``base`` is the byte address of the first element.
 
+    With an order of WEIGHT_ORDERS it is one of weights: the shape is OIHW and the walks are WEIGHT_WALKS.
     LabError for what Layout and the walk refuse, a run that does not exist, and a line or a base that is not a
     whole number of elements (the strip could not draw it).
     """
@@ -151,14 +155,27 @@ def data(
     )
 
 
-def run_count(shape: tuple[int, ...], walk: str) -> int:
-    """Number of runs of a walk through a logical NCHW shape."""
-    inner = WALKS[walk] or "NCHW"
-    return prod(length for axis, length in zip("NCHW", shape, strict=True) if axis not in inner)
+def axes_of(order: str) -> str:
+    """The logical axes of a tensor in this order."""
+    return "OIHW" if order in WEIGHT_ORDERS else "NCHW"
+
+
+def walks(order: str) -> Mapping[str, str | None]:
+    """The walks through a tensor in this order."""
+    return WEIGHT_WALKS if order in WEIGHT_ORDERS else WALKS
+
+
+def run_count(shape: tuple[int, ...], walk: str, order: str = "NCHW") -> int:
+    """Number of runs of a walk through a logical shape."""
+    inner = walks(order)[walk] or axes_of(order)
+    return prod(length for axis, length in zip(axes_of(order), shape, strict=True) if axis not in inner)
 
 
 def show(shape: tuple[int, int, int, int] = (2, 3, 4, 4), order: str = "NHWC") -> LayoutExplorer:
-    """The live explorer: sliders for shape, run, line and base, the memory strip, and its state in text."""
+    """The live explorer: sliders for shape, run, line and base, the memory strip, and its state in text.
+
+    Of weights, where ``order`` is one of WEIGHT_ORDERS.
+    """
     from labkit.explore.layouts_view import LayoutExplorer
 
     return LayoutExplorer(shape, order)

@@ -4,7 +4,7 @@ const LABEL = 92; // room for "line 12" and its bytes
 const ROW = 32;
 const NAME = "labkit-strip";
 const KEY =
-  "One box is a line. A cell shows channel, then row,column; hatched with a black frame: read by this run. " +
+  "One box is a line. A cell shows channel, then row,column (n: image; of weights o: output, i: input channel); hatched with a black frame: read by this run. " +
   "↵: the run goes on in the next line.";
 const GAP = 18; // a row of words where lines are left out
 
@@ -16,8 +16,9 @@ function names(spec, offset) {
     rest = Math.floor(rest / length);
   }
   const block = spec.axes.find(([axis]) => axis === "c");
+  if ("O" in index) return { n: `o${index.O}`, c: `i${index.I}`, hue: index.O, h: index.H, w: index.W };
   const channel = block ? index.C * block[1] + index.c : index.C;
-  return { n: index.N, c: channel, h: index.H, w: index.W };
+  return { n: `n${index.N}`, c: `c${channel}`, hue: channel, h: index.H, w: index.W };
 }
 
 function heights(spec) {
@@ -45,7 +46,7 @@ function cell(g, spec, x, y, w, offset, read) {
   const at = names(spec, offset);
   const h = ROW - 6;
   g.globalAlpha = read ? 1 : 0.22;
-  g.fillStyle = HUES[at.c % HUES.length];
+  g.fillStyle = HUES[at.hue % HUES.length];
   g.fillRect(x, y, w - 1, h);
   g.globalAlpha = 1;
   if (read) {
@@ -54,8 +55,8 @@ function cell(g, spec, x, y, w, offset, read) {
     g.lineWidth = 2.5;
     g.strokeRect(x + 1, y + 1, w - 3, h - 2);
   }
-  const several = spec.axes.some(([axis, length]) => axis === "N" && length > 1);
-  const lines = w >= 26 ? [(several ? `n${at.n}` : "") + `c${at.c}`, `${at.h},${at.w}`] : [`${at.c}`];
+  const several = spec.axes.some(([axis, length]) => "NO".includes(axis) && length > 1);
+  const lines = w >= 26 ? [(several ? at.n : "") + at.c, `${at.h},${at.w}`] : [`${at.hue}`];
   g.textAlign = "center";
   g.textBaseline = "middle";
   const size = w >= 26 ? 10 : 9;

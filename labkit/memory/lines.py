@@ -13,6 +13,8 @@ from labkit.layout import Layout
 
 # A walk is a sequence of runs, and a run is what is read together: these axes of the tensor. None means all of them.
 WALKS = {"channel": "C", "row": "W", "plane": "HW", "image": "CHW", "whole": None}
+# The same of the weights of a convolution: axes O (filters), I (channels), H, W.
+WEIGHT_WALKS = {"outputs": "O", "inputs": "I", "row": "W", "filter": "IHW", "whole": None}
 MAX_ADDRESSES = 2**24
 
 Addresses = NDArray[np.int64]
@@ -43,7 +45,8 @@ def addresses(layout: Layout, walk: str = "channel", itemsize: int = 4, base: in
     """Byte address of each element a walk reads: int64 of shape (runs, elements in a run), both in logical order.
 
     "channel" reads all channels of one pixel in a run (one run for each n, h, w), "row" one row of W, "plane" one
-    channel's H by W, "image" one n, "whole" everything in a single run. ``base`` is the address of offset 0.
+    channel's H by W, "image" one n, "whole" everything in a single run; of weights "outputs" reads all O of one
+    (i, h, w), "inputs" all I of one (o, h, w), "filter" one o. ``base`` is the address of offset 0.
 
     Raises LabError for an unknown walk, an axis the layout lacks, addresses beyond 64 bit, more than 2**24 of them.
 
@@ -88,9 +91,10 @@ def straddling(addresses: Addresses, itemsize: int, line_bytes: int) -> list[int
 
 
 def _run_axes(layout: Layout, walk: str) -> tuple[str, ...]:
-    if walk not in WALKS:
-        raise LabError(f"no walk {walk!r}; there are: {', '.join(WALKS)}")
-    axes = WALKS[walk]
+    known = WALKS | WEIGHT_WALKS
+    if walk not in known:
+        raise LabError(f"no walk {walk!r}; there are: {', '.join(known)}")
+    axes = known[walk]
     missing = [axis for axis in axes or () if axis not in layout.axes]
     if missing:
         raise LabError(f"walk {walk!r} runs along {', '.join(axes or ())}: no axis {missing[0]} here; try whole")

@@ -7,15 +7,15 @@
 #
 # | part | minutes |
 # |---|---|
-# | 1 Linear memory | 5 |
-# | 2 Strides, by hand and by code | 10 |
-# | 3 The explorer: what one pixel costs | 12 |
-# | 4 Three layouts, four walks | 8 |
-# | 5 A belief to refute | 8 |
+# | 1 Linear memory | 4 |
+# | 2 Strides, by hand and by code | 8 |
+# | 3 The explorer: what one pixel costs | 10 |
+# | 4 Three layouts, four walks | 7 |
+# | 5 A belief to refute | 7 |
 # | 6 Which machine likes which layout | 7 |
-# | 7 Views and copies | 6 |
-# | 8 The price of changing the layout | 6 |
-# | Self-check and the bridge to the exercise | 3 |
+# | 7 Views and copies | 5 |
+# | 8 The price of changing the layout, and where to pay it | 9 |
+# | Self-check, score and the way on | 3 |
 #
 # **How to work.** Predict first and write it into the cell. Then run the experiment, compare, and explain the
 # difference to your neighbour. A prediction is locked as soon as it is compared.
@@ -24,8 +24,8 @@
 import numpy as np
 
 from labkit import Hardware, LabError, Layout, StridedTensor
-from labkit.explore import layouts
-from labkit.explore.predict import predict
+from labkit.explore import layouts, placement, quiz
+from labkit.explore.predict import predict, score
 from labkit.kernels.elementwise import ElementwiseOp, run_fused
 from labkit.memory.ledger import Ledger
 from labkit.memory.lines import addresses, line_use, straddling
@@ -168,7 +168,8 @@ print()
 print(explorer.set(order="NHWC"))
 
 # %% [markdown]
-# Try some more states by hand: a longer line, more channels, a tensor that does not start at address zero.
+# **Your turn.** Try some more states by hand, or here: a longer line, more channels, a tensor that does not start
+# at address zero.
 
 # %%
 print(explorer.set(walk="channel", N=1, C=5, H=3, W=5, line_bytes=32, base=8, run=4))
@@ -331,6 +332,29 @@ for order, layout in filters.items():
     print(f"weights     {order}: output channels   {vector_loads(layout, I=0, H=0, W=0)} loads")
 
 # %% [markdown]
+# Weights lie in memory as well: O output channels, I input channels, H rows, W columns. Frameworks keep them in OIHW,
+# NHWC machines often in HWIO. The strip below shows them; in the walk `outputs` one run reads all output channels of
+# one input channel and one place of the kernel, in the walk `filter` it reads one whole filter.
+#
+# **Predict.** Eight filters of 4×3×3 in float32: how many lines of 64 bytes does one run of `outputs` touch?
+
+# %%
+my_weights = predict("lines of one run of outputs", oihw=None, hwio=None)
+
+# %%
+weight_strip = layouts.show((8, 4, 3, 3), "OIHW")
+weight_strip
+
+# %%
+print(weight_strip.set(order="HWIO"))
+print()
+print(weight_strip.set(walk="filter", run=3))
+
+# %%
+uses = {order: layouts.data((8, 4, 3, 3), order, walk="outputs").use.lines_touched for order in ("OIHW", "HWIO")}
+my_weights.compare(oihw=uses["OIHW"], hwio=uses["HWIO"])
+
+# %% [markdown]
 # **Explain.** Match the schemes with machines. Mobile NPUs and DSPs reduce over channels, or broadcast an
 # activation over output channels: they want NHWC (and weights to match). Tensor-core convolutions run in NHWC too;
 # NCHW input is transposed first. NCHW was the natural fit of the GPU kernels *before* tensor cores, which swept
@@ -392,6 +416,14 @@ shown = results["broadcast"][1]
 print("broadcast:", shown.layout.size, "elements shown,", shown.nbytes, "bytes stored")
 
 # %% [markdown]
+# **Your turn.** Slice, flip, permute: change the line and say the strides before you run it.
+
+# %%
+mine = x.slice("H", 3, None, -2).permute("NWHC")
+print(mine.layout.shape, "strides", mine.layout.strides, "offset", mine.layout.offset)
+print("a view:", mine.shares_storage_with(x), "| first element:", mine.array[0, 0, 0, 0])
+
+# %% [markdown]
 # Not every reshape is a view. When no strides can express it, labkit does not copy behind your back. It says so.
 
 # %%
@@ -411,7 +443,7 @@ converted = pooled.to("NHWC", ledger)
 print("satisfies", pooled.layout.orders(), "| bytes moved:", ledger.traffic.nbytes)
 
 # %% [markdown]
-# ## 8 · The price of changing the layout
+# ## 8 · The price of changing the layout, and where to pay it
 #
 # A copy into another order reads every element once and writes it once. The **ledger** writes down each transfer,
 # and every traffic figure of this course is a sum of its lines.
@@ -463,30 +495,101 @@ for name, book in (("around every layer", sandwich), ("at the borders only", bou
 # ideal: a Reshape or Flatten that depends on the order of the axes, a Concat of mixed layouts or a missing kernel
 # each force another one in the middle.
 #
+# **A game: place the transposes by hand.** In the graph below the convolutions exist in NHWC only. Reshape, Flatten
+# and the product behind them read elements in the order of the file, NCHW. The kernels with a thick frame can do
+# either, and you choose. Where an arrow leads from one order into the other, the value is transposed, once for all its
+# readers on that side; this reads and writes all of it.
+#
+# **Predict.** Play until you cannot do better. How few bytes can the transposes move, in KiB, and how many are they?
+
+# %%
+my_cut = predict("best placement", kib=None, transposes=None)
+
+# %%
+game = placement.show()
+game
+
+# %%
+print(game.set(act=True))
+
+# %% [markdown]
+# **Compare.** The belief to start from: "one layout, wherever it can go, must be the best." Here it is:
+
+# %%
+print(game.set(norm=True, both=True, mean=True, sum=True, mask=True))
+
+# %%
+best = placement.data().best
+my_cut.compare(kib=best.dram_bytes // 1024, transposes=best.transforms)
+inside = [name for name in placement.FREE if best.labels[name] == "NHWC"]
+print(game.set(**{name: name in inside for name in placement.FREE}, compare=True))
+
+# %% [markdown]
+# **Explain.** The best placement is a **minimum cut**: colour each kernel NHWC or NCHW, pay for each value that has
+# readers of the other colour, and pay as little as possible. labkit's pass `layout` solves exactly this, for graphs of
+# any size (lesson 06). Look at `norm`: it is better off in the order of the file, because a Reshape reads it, too.
+#
 # ## Self-check
 #
-# Answer on paper, then run the cell. It computes the answers.
-#
-# 1. What are the strides of (N, C, H, W) = (1, 8, 5, 6) in NHWC, listed in logical order?
-# 2. At which offset lies the element (0, 7, 4, 5) in NCHW? Why is it the last one?
-# 3. float16, NHWC, 64-byte lines: does any pixel with 6 channels straddle in an 8×8 image? How many?
-# 4. Is `permuted` (the `x.permute("NHWC")` from above) contiguous? Is it dense?
-# 5. To how many channels must 20 channels be padded for NCHW8c?
+# Type your answers, then press `check`, or run the cell below. It computes the answers.
 
 # %%
 small = Layout.dense((1, 8, 5, 6), "NCHW")
 half = addresses(Layout.dense((1, 6, 8, 8), "NHWC"), itemsize=2)
-print("1.", Layout.dense((1, 8, 5, 6), "NHWC").strides)
-print("2.", small.offset_of(0, 7, 4, 5), "of", small.size, "elements, counted from zero")
-print("3.", len(straddling(half, itemsize=2, line_bytes=64)), "of", len(half), "pixels")
-print("4. contiguous:", permuted.layout.is_contiguous, "- dense:", permuted.layout.is_dense)
-try:
-    Layout.dense((1, 20, 4, 4), "NCHW8c")
-except LabError as error:
-    print("5.", error)
+check = quiz.show(
+    quiz.Question(
+        "What is the stride of H of (N, C, H, W) = (1, 8, 5, 6) in NHWC?",
+        Layout.dense((1, 8, 5, 6), "NHWC").stride("H"),
+        unit="elements",
+        why="A row is 6 pixels of 8 channels.",
+    ),
+    quiz.Question(
+        "At which offset lies its element (0, 7, 4, 5) in NCHW?",
+        small.offset_of(0, 7, 4, 5),
+        unit="elements",
+        why=f"It is the last of {small.size}, counted from zero.",
+    ),
+    quiz.Question(
+        "float16, NHWC, 6 channels, 8×8 pixels, 64-byte lines: how many pixels straddle?",
+        len(straddling(half, itemsize=2, line_bytes=64)),
+        unit="pixels",
+        why="A pixel has 12 bytes, and 12 does not divide 64.",
+    ),
+    quiz.Question(
+        'Is x.permute("NHWC") a view or a copy?',
+        "view" if permuted.shares_storage_with(x) else "copy",
+        choices=("view", "copy"),
+        why="Only the strides change places.",
+    ),
+    quiz.Question(
+        "To how many channels must 20 channels be padded for NCHW8c?",
+        -(-20 // 8) * 8,
+        unit="channels",
+        why="Blocks of eight: the next multiple.",
+    ),
+)
+check
+
+# %%
+check.reveal()
 
 # %% [markdown]
-# ## Where next
+# ## Your score
+#
+# All predictions of this lesson, and the self-check, as you made them.
+
+# %%
+score()
+
+# %% [markdown]
+# ## Summary
+#
+# - A tensor is a storage and a layout. Strides say how far apart neighbours are; negative and zero strides are fine.
+# - Memory comes in lines. What is read together should lie together, and no layout suits all walks.
+# - A pixel stays within a line only when its bytes divide the line and the tensor starts at a multiple of them.
+# - A kernel wants the axis it sums or broadcasts over to be the fastest: that is why machines differ.
+# - A view changes strides, a copy moves bytes: each element once in, once out.
+# - Where transforms stand is a question for the whole graph, and its best answer is a minimum cut.
 #
 # **Exercise 01** asks you to write the counters of this lesson yourself: strides, offsets, view or copy, lines
 # touched, straddles, and the price of a transform. Open `exercises/ex01.ipynb`; each part has a check that says

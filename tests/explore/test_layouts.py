@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -74,7 +75,38 @@ def test_a_state_that_cannot_exist_is_a_lab_error(arguments, says):
         layouts.data(**arguments)
 
 
+@given(st.tuples(*[st.integers(1, 4)] * 4), st.sampled_from(layouts.WEIGHT_ORDERS), st.data())
+def test_a_strip_of_weights_marks_what_the_run_reads(shape, order, data):
+    walk = data.draw(st.sampled_from(["outputs", "inputs", "row", "filter", "whole"]))
+    run = data.draw(st.integers(0, layouts.run_count(shape, walk, order) - 1))
+    state = layouts.data(shape, order, walk, run)
+    offsets = np.arange(np.prod(shape))
+    place = {"OIHW": (0, 1, 2, 3), "HWIO": (2, 3, 1, 0)}[order]  # NumPy is the judge: the memory as an array
+    memory = offsets.reshape([shape[axis] for axis in place]).transpose(np.argsort(place))
+    read = {"outputs": "O", "inputs": "I", "row": "W", "filter": "IHW", "whole": "OIHW"}[walk]
+    fixed = [axis for axis in "OIHW" if axis not in read]
+    index = np.unravel_index(run, [n for axis, n in zip("OIHW", shape, strict=True) if axis in fixed] or [1])
+    at = dict(zip(fixed, index, strict=False))
+    assert sorted(state.touched) == sorted(memory[tuple(at.get(axis, slice(None)) for axis in "OIHW")].ravel().tolist())
+
+
+def test_a_walk_of_activations_is_none_of_weights():
+    with pytest.raises(LabError, match="no axis C here"):
+        layouts.data((2, 2, 3, 3), "OIHW", "channel")
+
+
 # ---- the view
+
+
+def test_every_control_of_a_strip_of_weights_changes_picture_and_text():
+    view = layouts.show((8, 4, 3, 3), "OIHW")
+    moves = {"order": "HWIO", "walk": "inputs", "line_bytes": 32, "O": 4, "I": 3, "H": 5, "W": 2, "run": 3, "base": 4}
+    assert set(moves) == set(view.controls)
+    for name, value in moves.items():
+        picture, text = view._strip.spec, view.text
+        view.controls[name].value = value
+        assert view._strip.spec != picture, name
+        assert view.text != text, name
 
 
 def test_every_control_changes_picture_and_text():
