@@ -67,11 +67,34 @@ class Axis:
             return self._new_counts(cut)
         low, high, step, gaps = self._progressions(cut)
         counts: NDArray[np.int64] = np.maximum((high - low) // step + 1, 0)
+        if gaps.any() and len(self.terms) == 2:
+            spaced, apart = self._spaced_counts(cut)
+            counts, gaps = np.where(gaps & apart, spaced, counts), gaps & ~apart
         if gaps.any():
             combinations = list(product(*cut))
             for i in np.flatnonzero(gaps):
                 counts[i] = len(self.positions(dict(zip(self.loops, combinations[i], strict=True))))
         return counts
+
+    def _spaced_counts(self, cut: Sequence[Sequence[range]]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Positions where the coarser loop steps over more than the finer one covers, and where that is so.
+
+        Each step then has a run of its own, and only the first run and the last can be partly outside the tensor.
+        """
+        (fine, a), (coarse, b) = sorted(zip(self.terms, range(2), strict=True), key=lambda row: row[0][1])
+        d, c = fine[1], coarse[1]
+        starts = [np.array([r.start for r in ranges]) for ranges in cut]
+        sizes = [np.array([len(r) for r in ranges]) for ranges in cut]
+        shape = [(-1, 1), (1, -1)]
+        j, nj = (array[a].reshape(shape[a]) for array in (starts, sizes))
+        i, ni = (array[b].reshape(shape[b]) for array in (starts, sizes))
+        reach, base = d * (nj - 1), self.offset + d * j
+        first = np.maximum(i, -((base + reach) // c))  # the first run that ends inside, and the last that starts there
+        last = np.minimum(i + ni - 1, (self.extent - 1 - base) // c)
+        before = np.clip(-((base + c * first) // d), 0, nj)
+        behind = nj - np.clip((self.extent - 1 - base - c * last) // d + 1, 0, nj)
+        counts = np.where(first <= last, (last - first + 1) * nj - before - behind, 0)
+        return counts.ravel(), np.broadcast_to(c > reach, counts.shape).ravel()
 
     def _new_counts(self, cut: Sequence[Sequence[range]]) -> NDArray[np.int64]:
         """Positions of each combination that the one before it did not hold."""

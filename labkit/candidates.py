@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import product
@@ -57,7 +57,10 @@ def make_table(problem: Problem, halo: Halo) -> Table:
     _check_number(problem)
     windows = {axis: _window(axis, problem, halo) for x in problem.inputs for axis in x.axes if not axis.is_plain}
     cut = {axis.loops[0]: window.sizes for axis, window in windows.items()}
-    sizes = {}
+    for axis in windows:
+        base, *taps = (problem.loops[loop] for loop in axis.loops)
+        cut |= dict(zip(axis.loops[1:], map(tuple, _tap_sizes(base, taps)), strict=True))
+    sizes: dict[str, NDArray[np.int64]] = {}
     for place, (loop, extent) in enumerate(problem.loops.items()):
         found = cut.get(loop) or _sizes(extent)
         sizes[loop] = np.array(found).reshape([len(found) if i == place else 1 for i in range(len(problem.loops))])
@@ -80,14 +83,28 @@ def _check_number(problem: Problem) -> None:
     numbers = {loop: min(extent, 2 * isqrt(extent)) for loop, extent in problem.loops.items()}
     plain = [number for loop, number in numbers.items() if loop not in window_loops(problem)]
     windows = [axis.loops for x in problem.inputs for axis in x.axes if not axis.is_plain]
-    cuts = [problem.loops[base] * prod(numbers[tap] for tap in taps) for base, *taps in windows]
+    for base, *taps in windows:
+        if not _cuts_taps(problem.loops[base], [problem.loops[tap] for tap in taps]):
+            numbers |= dict.fromkeys(taps, 1)
+    longest = max((problem.loops[base] for base, *_ in windows), default=0)
     searched = prod(numbers.values()) // max(plain, default=1)
-    if max(numbers.values()) > _MOST_SIZES or searched > _MOST_CELLS or max(cuts, default=0) > _MOST_CUTS:
+    if max(numbers.values()) > _MOST_SIZES or searched > _MOST_CELLS or longest > _MOST_WINDOWS:
         sizes = ", ".join(f"{loop}={extent:,}" for loop, extent in problem.loops.items())
         raise LabError(f"{problem.name} has too many tiles to weigh ({sizes}): search a smaller problem")
 
 
-_MOST_SIZES, _MOST_CELLS, _MOST_CUTS = 10**6, 2 * 10**7, 10**5
+_MOST_SIZES, _MOST_CELLS, _MOST_WINDOWS = 10**6, 2 * 10**7, 10**5
+_MOST_CUTS = 10**4  # sizes of a window's loop, for each cut of its taps
+
+
+def _tap_sizes(base: int, taps: Sequence[int]) -> list[list[int]]:
+    """The tiles of a window's taps. Very long windows (audio) are not cut: weighing that takes minutes, and a tile of a
+    few taps loads nearly what all of them do."""
+    return [_sizes(tap) for tap in taps] if _cuts_taps(base, taps) else [[tap] for tap in taps]
+
+
+def _cuts_taps(base: int, taps: Sequence[int]) -> bool:
+    return base * prod(min(tap, 2 * isqrt(tap)) for tap in taps) <= _MOST_CUTS
 
 
 @dataclass(frozen=True)
@@ -127,7 +144,7 @@ def _window(axis: Axis, problem: Problem, halo: Halo) -> _Window:
 @lru_cache(maxsize=1024)  # rows and columns of an image are often alike, and so are layers
 def _window_of(axis: Axis, extents: tuple[int, ...], halo: Halo) -> _Window:
     base, *taps = extents
-    cuts = list(product(*map(_sizes, taps)))
+    cuts = list(product(*_tap_sizes(base, taps)))
     sums, maxima = (np.array(rows).T for rows in zip(*(_by_size(axis, extents, cut) for cut in cuts), strict=True))
     slid = _by_size(axis, extents, cuts[-1], sliding=True)[0] if halo == "slide" else sums[:, -1]
     # Of the sizes with one number of tiles a larger one stays only if it loads less than each smaller one that stays.

@@ -42,7 +42,9 @@ class Refusal:
 class View(Protocol):
     """What a rule may ask of the graph around its node."""
 
-    opsets: Mapping[str, int]
+    @property
+    def opsets(self) -> Mapping[str, int]:
+        """Version of each operator domain."""
 
     @property
     def opset(self) -> int:

@@ -59,3 +59,29 @@ def test_no_probe_is_wrong(shared):
     last = done.stdout.strip().splitlines()[-1]
     assert last.endswith(" 0 wrong"), done.stdout
     assert int(last.split()[0]) >= 67  # solved so far; a later rule may only raise it
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_extended_leaves_no_more_nodes_and_bytes_than_any_other_optimiser(shared, name):
+    targets = json.loads((shared / "models" / "targets.json").read_text())[name]
+    peers = [targets[peer] for peer in ("onnxsim", "onnxslim", "ort_basic", "ort_extended")]
+    report = labkit.optimize(labkit.load(shared / "models" / f"{name}.onnx"), level="extended")
+    assert len(report.graph.nodes) <= min(nodes for nodes, _ in peers)
+    assert report.costs[-1].dram_bytes <= min(size for _, size in peers)
+
+
+@pytest.mark.parametrize(
+    ("name", "kernels"),
+    [("light_resnet50_slim", 58), ("light_densenet121_slim", 246), ("torch_mbv2__ts_keepbn", 60)],
+)
+def test_extended_needs_no_more_kernels_than_a_compiler_would(shared, name, kernels):
+    report = labkit.optimize(labkit.load(shared / "models" / f"{name}.onnx"), level="extended")
+    assert report.costs[-1].launches <= kernels
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_level_all_keeps_the_outputs_of_real_networks(shared, name):
+    """It holds every step of the levels below."""
+    graph = labkit.load(shared / "models" / f"{name}.onnx")
+    assert labkit.verify(graph, labkit.optimize(graph, level="all").graph).inputs == 6
