@@ -177,7 +177,7 @@ roof
 # %%
 machine.set(bandwidth_gb_s=37.5)
 print(roof)
-machine.set(preset="edge-npu")
+_ = machine.set(preset="edge-npu")
 
 # %% [markdown]
 # **Compare.**
@@ -321,7 +321,7 @@ my_machines.compare(**faster)
 # %%
 machine.set(preset="edge-npu", peak_gflop_s=500)
 print(side_by_side.text.splitlines()[-1])
-machine.set(preset="edge-npu")
+_ = machine.set(preset="edge-npu")
 
 # %% [markdown]
 # ## 6 · A batch

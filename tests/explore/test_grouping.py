@@ -28,6 +28,10 @@ def test_the_best_is_the_best_of_all_cuts_and_none_and_all_are_two_of_them(name,
         ways = [[nodes[a:b] for a, b in zip((0, *cut), (*cut, len(nodes)), strict=True)] for cut in cuts]
         best += min(sum(map(group.dram_bytes, way)) for way in ways)
     assert totals["best"] == best
+    assert [kernel.nodes for kernel in grouping.data(name, "all", sram_kib).kernels] == list(groups(graph))
+    assert [kernel.nodes for kernel in grouping.data(name, "none", sram_kib).kernels] == [
+        (node,) for nodes in groups(graph) for node in nodes
+    ]
     assert totals["best"] <= min(totals["none"], totals["all"])
     assert totals[state.policy] == sum(kernel.dram_bytes for kernel in state.kernels)
 
