@@ -169,6 +169,12 @@ def fused_matmul(A, B, bias, tile, pad):
     Wrong("nothing computed twice", "3.7", "return flops,", "return 0,", "which rows do two blocks need"),
     Wrong("elements for bytes", "3.7", " * itemsize", "", "in elements"),
     Wrong("the other way round", "3.7", "return flops, (2 * between - again) * itemsize", "return (2 * between - again) * itemsize, flops", "extra FLOP first"),
+    Wrong("labkit's own kernel", "3.7", "    halo = taps - 1\n",
+          "    from labkit.kernels.depth_first import DepthFirst\n    from labkit.problems import ConvShape\n    h = 2 * taps - 2\n"
+          "    first = ConvShape(1, c, height + h, width + h, mid, (taps, taps))\n"
+          "    second = ConvShape(1, mid, height + h // 2, width + h // 2, 1, (taps, taps))\n"
+          "    pair = DepthFirst(first, second, (rows, width))\n    return pair.extra_flops, pair.saved_bytes * itemsize // 4\n    halo = taps - 1\n",
+          "that is what you are to write here"),
     # 3.8
     Wrong("each node alone", "3.8", "names = list(graph.producers)", "return [[name] for name in graph.producers]", "each node alone"),
     Wrong("as much as fits", "3.8", "    best = [(0, [])]\n", """\
