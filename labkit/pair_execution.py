@@ -15,7 +15,8 @@ from labkit.frames import dims
 from labkit.graph import Array, Node
 from labkit.interpreter import evaluate
 from labkit.memory.scratchpad import Scratchpad
-from labkit.pairs import Halves, Line
+from labkit.pair_tiles import Line
+from labkit.pairs import Halves
 from labkit.scheduling import ScheduledNode
 
 Opsets = Mapping[str, int]

@@ -11,107 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import product
 from math import prod
 
-from labkit.access import tile_ranges
 from labkit.frames import dims, element_bytes
 from labkit.graph import Node, Value
 from labkit.lifetimes import SUM, is_elementwise, most_held, steps
 from labkit.memory.ledger import Traffic
 from labkit.ops import row
 from labkit.ops.windows import Window
+from labkit.pair_tiles import Line, Pair, Tile
 
 _FACTORS = {"Conv": 2, "MaxPool": 1, "AveragePool": 1}
 WINDOWS = frozenset(_FACTORS)
-Tile = tuple[int, int]  # rows and columns of the output
-
-
-@dataclass(frozen=True)
-class Line:
-    """A window along one spatial axis, from ``size`` input positions to ``out`` output positions."""
-
-    reach: int
-    stride: int
-    before: int
-    size: int
-    out: int
-
-    def needed(self, places: range) -> tuple[range, int, int]:
-        """The input positions under these windows, and how many before and behind them fall on padding."""
-        start = places.start * self.stride - self.before
-        stop = (places.stop - 1) * self.stride + self.reach - self.before
-        inside = range(min(max(start, 0), self.size), max(min(stop, self.size), 0))
-        return inside, max(-start, 0), max(stop - self.size, 0)
-
-
-Kind = tuple[int, int, int]  # positions of the input, of the middle and of the output that a tile has
-
-
-@lru_cache(maxsize=65536)  # a search asks for each size many times
-def _kinds(first: Line, second: Line, size: int) -> tuple[Kind, ...]:
-    found = []
-    for places in tile_ranges(second.out, size):
-        middle, _, _ = second.needed(places)
-        source, _, _ = first.needed(middle) if middle else (range(0), 0, 0)
-        found.append((len(source), len(middle), len(places)))
-    return tuple(found)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """What a plan needs to know: shapes and sizes, no names. ``first`` and ``second`` are the windows along rows and
-    columns. Bytes are for one pixel, all channels: ``x`` of the input, ``mid`` of the tensor between, ``held`` the most
-    while the operators of each half run, ``moved`` what is read beside and written at the end. ``still_bytes`` are the
-    weights and vectors; FLOPs of the first half are for one pixel of its output."""
-
-    images: int
-    first: tuple[Line, Line]
-    second: tuple[Line, Line]
-    x_bytes: int
-    mid_bytes: int
-    held_bytes: tuple[int, int]
-    moved_bytes: int
-    still_bytes: int
-    flops: int
-
-    def kinds(self, tile: Tile) -> list[tuple[Kind, ...]]:
-        """The tiles along rows and along columns."""
-        return [_kinds(*lines, size) for *lines, size in zip(self.first, self.second, tile, strict=True)]
-
-    def loaded(self, tile: Tile) -> tuple[int, int]:
-        """Pixels of the input that all tiles of one image load, and of the middle that they compute."""
-        sums = [(sum(kind[0] for kind in kinds), sum(kind[1] for kind in kinds)) for kinds in self.kinds(tile)]
-        return sums[0][0] * sums[1][0], sums[0][1] * sums[1][1]
-
-    def tiles(self, tile: Tile) -> int:
-        """Tiles of all images."""
-        return self.images * prod(map(len, self.kinds(tile)))
-
-    def loads(self, tile: Tile) -> int:
-        """Tiles that load anything of the input: a window may lie on padding altogether."""
-        return self.images * prod(sum(kind[0] > 0 for kind in kinds) for kinds in self.kinds(tile))
-
-    def dram_bytes(self, tile: Tile) -> int:
-        """Bytes that move with tiles of this size."""
-        pixels = prod(line.out for line in self.second)
-        return self.images * (self.loaded(tile)[0] * self.x_bytes + pixels * self.moved_bytes) + self.still_bytes
-
-    def working_set_bytes(self, tile: Tile, slots: int = 1) -> int:
-        """SRAM: weights and vectors, and for the worst tile the middle with the input's or the output's beside it."""
-        worst = 0
-        for one, other in product(*map(frozenset, self.kinds(tile))):
-            x, mid, out = (a * b for a, b in zip(one, other, strict=True))
-            first = slots * x * self.x_bytes + mid * self.held_bytes[0]
-            second = mid * self.mid_bytes + out * self.held_bytes[1] + (slots - 1) * x * self.x_bytes
-            worst = max(worst, first, second)
-        return self.still_bytes + worst
-
-    def extra_flops(self, tile: Tile) -> int:
-        """Arithmetic on parts of the middle that are computed again; negative where some of it is never needed."""
-        made = prod(line.out for line in self.first)
-        return self.images * (self.loaded(tile)[1] - made) * self.flops
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,33 +127,10 @@ def _held(half: tuple[Node, ...], beside: tuple[Value, ...]) -> int:
     return most_held(tuple(steps(half, names, sizes, _FACTORS[head.op])), sizes)
 
 
-@lru_cache(maxsize=4096)
-def best_pair_tile(pair: Pair, sram_bytes: int, slots: int = 1) -> Tile:
-    """The tile that moves the fewest bytes; of equals, the one with the least arithmetic again, then the smaller
-    working set. When none fits: one pixel."""
-    fits = [(tile, held) for tile, held in _tiles(pair, slots).items() if held <= sram_bytes]
-    weighed = ((pair.dram_bytes(tile), pair.extra_flops(tile), held, tile) for tile, held in fits)
-    return min(weighed, default=(0, 0, 0, (1, 1)))[-1]
-
-
-@lru_cache(maxsize=4096)
-def least_room(pair: Pair, tile: Tile, slots: int = 1) -> int:
-    """The SRAM with which the pair moves as few bytes as with this tile."""
-    moved = pair.dram_bytes(tile)
-    return min(held for other, held in _tiles(pair, slots).items() if pair.dram_bytes(other) <= moved)
-
-
-@lru_cache(maxsize=4096)
-def _tiles(pair: Pair, slots: int) -> dict[Tile, int]:
-    """The tiles worth weighing, with their working sets: of all sizes with as many tiles, the smallest."""
-    rows, columns = (sorted({-(-line.out // n) for n in range(1, line.out + 1)}) for line in pair.second)
-    return {tile: pair.working_set_bytes(tile, slots) for tile in product(rows, columns)}
-
-
 def reads_of(halves: Halves, tile: Tile) -> Iterator[tuple[Value, Traffic]]:
     """What each tensor that comes in moves with tiles of this size."""
     pair, tiles = halves.pair, halves.pair.tiles(tile)
-    yield halves.image, Traffic(pair.images * pair.loaded(tile)[0] * pair.x_bytes, 0, pair.loads(tile), 0)
+    yield halves.image, Traffic(pair.loaded_bytes(tile), 0, pair.loads(tile), 0)
     for value in halves.still:
         yield value, Traffic(value.type.nbytes if value.type else 0, 0, 1, 0)
     for value in halves.beside:

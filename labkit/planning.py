@@ -20,7 +20,8 @@ from labkit.graph import Node, Value
 from labkit.loops import Buffers, CPolicy, Halo, LoopNest
 from labkit.lowering import Kernel, lower
 from labkit.memory.ledger import Traffic
-from labkit.pairs import Halves, Tile, best_pair_tile, least_room, reads_of
+from labkit.pair_tiles import Tile, best_pair_tile, least_room
+from labkit.pairs import Halves, reads_of
 from labkit.problems import Problem
 from labkit.search import best_tile
 
@@ -191,7 +192,7 @@ def _depth_first(kernel: Kernel, halves: Halves, sram_bytes: int, buffers: Buffe
     held, written = halves.pair.working_set_bytes(tile, slots), halves.pair.tiles(tile) * len(kernel.outputs)
     made = Traffic(0, sum(map(_nbytes, kernel.outputs)), 0, written)
     traffic = sum((read for _, read in reads_of(halves, tile)), made)
-    needed = least_room(halves.pair, tile, slots)
+    needed = least_room(halves.pair, tile, slots) if held <= sram_bytes else held
     return Plan(None, traffic, held, needed, held <= sram_bytes, tile, halves.pair.extra_flops(tile))
 
 

@@ -9,7 +9,8 @@ from labkit.access import Operand
 from labkit.graph import Node, Value
 from labkit.loops import LoopNest
 from labkit.lowering import Kernel
-from labkit.pairs import Halves, Tile
+from labkit.pair_tiles import Tile
+from labkit.pairs import Halves
 from labkit.problems import Problem
 from labkit.sums import TABLE
 
@@ -44,8 +45,7 @@ def written_pair(halves: Halves, tile: Tile, names: Mapping[str, str]) -> list[s
     def called(value: Value) -> str:
         return names.get(value.name, value.name)
 
-    (x, mid, out) = (max(a) for a in zip(*pair.kinds(tile)[0], strict=True))
-    (x_w, mid_w, out_w) = (max(a) for a in zip(*pair.kinds(tile)[1], strict=True))
+    (x, mid, out), (x_w, mid_w, out_w) = (map(max, zip(*cut.kinds, strict=True)) for cut in pair.cuts(tile))
     (rows, columns), leave = (line.out for line in pair.second), [*map(called, halves.outputs)]
     inside = [
         f"load {called(halves.image)} {x}×{x_w}",

@@ -18,7 +18,8 @@ from labkit.interpreter import run
 from labkit.kernels.depth_first import DepthFirst
 from labkit.lowering import lower
 from labkit.memory.scratchpad import Scratchpad
-from labkit.pairs import best_pair_tile, halves_of
+from labkit.pair_tiles import best_pair_tile
+from labkit.pairs import halves_of
 from labkit.problems import ConvShape
 from labkit.scheduling import kernel_of, schedule
 
