@@ -188,8 +188,8 @@ def _why_not_refused(graph: Graph, group: Group) -> str:
     if len(group) == 1:
         return "a node alone is always a kernel."
     known = (
-        ("elementwise nodes need no anchor. ", not _is_anchored(graph, group)),
+        ("Elementwise nodes need no anchor. ", not _is_anchored(graph, group)),
         ("What is read outside, too, is no obstacle: a kernel may have several outputs. ", _read_inside(graph, group)),
     )
     said = "".join(why for why, holds in known if holds)
-    return f"{said}Which rule does it break? Go through them one by one."
+    return said.strip() or "which rule does it break? Go through them one by one."
