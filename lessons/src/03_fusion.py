@@ -581,8 +581,8 @@ score()
 #   decision.
 # - Depth-first saves the tensor between two convolutions and computes the halo again. It pays below the ridge.
 #
-# **Exercise 03** asks you to count fusion yourself: the ledger of a chain, and the groups of a graph. Open
-# `exercises/ex03.ipynb`.
+# **Exercise 03** asks you to write it yourself: two fused kernels, graded on the bytes they move and on their launches,
+# the rule of the groups, and a depth-first pair. Open `exercises/ex03.ipynb`.
 #
 # The question after that: folding made half of the saving, before anything ran. What else can be computed before the
 # network runs, and when is it wrong to? That is lesson 04.
