@@ -136,6 +136,25 @@ def least_room(pair: Pair, tile: Tile, slots: int = 1) -> int:
 
 @lru_cache(maxsize=4096)
 def _tiles(pair: Pair, slots: int) -> dict[Tile, int]:
-    """The tiles worth weighing, with their working sets: of all sizes with as many tiles, the smallest."""
-    rows, columns = (sorted({-(-line.out // n) for n in range(1, line.out + 1)}) for line in pair.second)
+    """The tiles worth weighing, with their working sets."""
+    rows, columns = (_sizes(*lines) for lines in zip(pair.first, pair.second, strict=True))
     return {tile: pair.working_set_bytes(tile, slots) for tile in product(rows, columns)}
+
+
+@lru_cache(maxsize=1024)
+def _sizes(first: Line, second: Line) -> tuple[int, ...]:
+    """Along one axis: the sizes that no other beats, loading and computing no more with tiles that are no larger."""
+    kept: list[tuple[int, Cut]] = []
+    for size in range(1, second.out + 1):
+        cut = _cut(first, second, size)
+        if not any(_beats(other, cut) for _, other in kept):
+            kept.append((size, cut))
+    return tuple(size for size, _ in kept)
+
+
+def _beats(one: Cut, other: Cut) -> bool:
+    if one.x > other.x or one.mid > other.mid:
+        return False
+    return all(
+        any(all(a <= b for a, b in zip(small, large, strict=True)) for large in other.kinds) for small in one.kinds
+    )
