@@ -135,11 +135,23 @@ def save(
 
 
 def _check(model: ModelProto, weights: Mapping[str, TensorType]) -> None:
-    """ONNX's full check, with the weights as inputs: their types count, their elements need not be copied for it."""
+    """ONNX's full check, with the weights as inputs: their types count, their elements need not be copied for it.
+
+    A file may declare an output of another shape than it computes, and labkit not know better where sequences are
+    involved. Such an output leaves with the shape that ONNX infers.
+    """
     checked = ModelProto()
     checked.CopyFrom(model)
     checked.graph.input.extend(protos.value_info(Value(name, kind)) for name, kind in weights.items())
     try:
-        onnx.checker.check_model(checked, full_check=True)
+        try:
+            onnx.checker.check_model(checked, full_check=True)
+        except onnx.shape_inference.InferenceError:
+            for value in (value for value in checked.graph.output if value.type.HasField("tensor_type")):
+                value.type.tensor_type.ClearField("shape")
+            checked = onnx.shape_inference.infer_shapes(checked, strict_mode=True)
+            onnx.checker.check_model(checked, full_check=True)
+            for value, found in zip(model.graph.output, checked.graph.output, strict=True):
+                value.CopyFrom(found)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise GraphError(f"the model would not be valid ONNX: {' '.join(str(error).split())}") from None

@@ -234,19 +234,29 @@ def label(proto: NodeProto) -> str:
     return f"{proto.op_type} {(proto.name or next(iter(proto.output), ''))!r}"
 
 
-_CONSTANT_KINDS = {"value_float": "float32", "value_floats": "float32", "value_int": "int64", "value_ints": "int64"}
+_LISTS = ("value_floats", "value_ints", "value_strings")
+# The spellings of a Constant of numbers: the field that has them, and their type.
+_CONSTANTS = {
+    "value_float": ("f", "float32"),
+    "value_floats": ("floats", "float32"),
+    "value_int": ("i", "int64"),
+    "value_ints": ("ints", "int64"),
+}
 
 
 def constant_array(proto: NodeProto) -> Array:
     """The array of a Constant node, in any of its spellings."""
-    if not proto.attribute or proto.attribute[0].ref_attr_name:
+    attribute = proto.attribute[0] if proto.attribute else AttributeProto()
+    # A list that refers to an attribute of a function, where there is none, is what stands in the file: empty.
+    if not proto.attribute or (attribute.ref_attr_name and attribute.name not in _LISTS):
         raise GraphError(f"{label(proto)}: a Constant needs a value of its own")
-    attribute = proto.attribute[0]
     if attribute.name == "value":
         return to_array(attribute.t)
-    if attribute.name in _CONSTANT_KINDS:
-        return np.array(helper.get_attribute_value(attribute), dtype=_CONSTANT_KINDS[attribute.name])
-    if attribute.name in ("value_string", "value_strings"):
-        value = helper.get_attribute_value(attribute)
-        return np.array(value.decode() if isinstance(value, bytes) else [v.decode() for v in value], dtype=object)
+    if attribute.name in _CONSTANTS:
+        field, dtype = _CONSTANTS[attribute.name]
+        return np.array(getattr(attribute, field), dtype=dtype)
+    if attribute.name == "value_string":
+        return np.array(attribute.s.decode(), dtype=object)
+    if attribute.name == "value_strings":
+        return np.array([text.decode() for text in attribute.strings], dtype=object)
     raise GraphError(f"{label(proto)}: a Constant needs a dense value; this one has none that labkit reads")

@@ -201,3 +201,27 @@ def test_a_type_that_is_no_tensor_is_handed_on_unread(parse, tmp_path):
     again = load(tmp_path / "m.onnx")
     assert again.inputs[0].opaque
     assert again.inputs == graph.inputs
+
+
+def test_a_constant_list_that_refers_to_no_function_is_what_stands_in_the_file(judge):
+    """onnxruntime reads it as empty, too."""
+    node = onnx.helper.make_node("Constant", [], ["y"])
+    node.attribute.append(onnx.AttributeProto(name="value_ints", ref_attr_name="a", type=onnx.AttributeProto.INTS))
+    y = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.INT64, [0])
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [], [y]), ir_version=8)
+    model.opset_import[0].version = 17
+    assert labkit.run(from_model(model), {})["y"].tolist() == judge(model, {})[0].tolist() == []
+    node.attribute[0].name, node.attribute[0].type = "value_int", onnx.AttributeProto.INT
+    model.graph.node[0].CopyFrom(node)
+    with pytest.raises(GraphError, match="a value of its own"):
+        from_model(model)
+
+
+def test_an_output_declared_with_another_rank_behind_a_sequence_leaves_with_the_right_one(tmp_path, judge):
+    text = "g (float[2,3] x) => (float[6] y) { s = SequenceConstruct(x, x) y = ConcatFromSequence<axis=0>(s) }"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 17]> {text}')
+    labkit.save(from_model(model), tmp_path / "out.onnx")
+    feed = {"x": np.arange(6, dtype=np.float32).reshape(2, 3)}
+    saved = onnx.load(tmp_path / "out.onnx")
+    assert len(saved.graph.output[0].type.tensor_type.shape.dim) == 2
+    assert np.array_equal(judge(saved, feed)[0], np.concatenate([feed["x"], feed["x"]]))
