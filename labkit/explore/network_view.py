@@ -50,7 +50,7 @@ class NetworkView(LiveFigure[NetworkState, tuple[_Side, _Side]]):
     def __init__(self, state: HardwareState) -> None:
         self._panel = state
         self._own: Graph | LabError = LabError("choose a file with the button, or type the path of an .onnx file")
-        tiles = [("all of the SRAM", 1), *((f"1/{share} of the SRAM", share) for share in network.SHARES[1:])]
+        tiles = [("all SRAM", 1), *((f"1/{share} SRAM", share) for share in network.SHARES[1:])]
         upload = ipywidgets.FileUpload(accept=".onnx", description="open .onnx", layout={"width": "150px"})
         path = field("or its path", "", "300px")
         upload.observe(self._uploaded, "value")

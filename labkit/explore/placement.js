@@ -46,14 +46,14 @@ function badge(g, [x, y]) {
 
 function box(g, [label, name, , , inside, free], x, y, w) {
   const h = name ? HIGH : PILL;
-  g.beginPath();
-  g.roundRect(x - w / 2, y - h / 2, w, h, name ? 4 : h / 2);
+  const frame = new Path2D();
+  frame.roundRect(x - w / 2, y - h / 2, w, h, name ? 4 : h / 2);
   g.fillStyle = inside ? "#bfe3f7" : "#fff";
-  g.fill();
+  g.fill(frame);
   if (inside) hatch(g, x - w / 2 + 1, y - h / 2 + 1, w - 2, h - 2, "rgba(0, 0, 0, 0.12)");
   g.strokeStyle = free ? "#000" : "#777";
   g.lineWidth = free ? 3 : 1.2;
-  g.stroke();
+  g.stroke(frame);
   if (!name) return words(g, label, x, y);
   words(g, label, x, y - 8, "bold 13px sans-serif");
   words(g, name, x, y + 9, "italic 12px sans-serif");
