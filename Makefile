@@ -5,6 +5,7 @@
 PYTHON ?= python3
 PORT ?= 8888
 ARGS ?=
+JOBS ?= auto
 BIN := .venv/bin
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # Every Jupyter process starts 2 s sooner with this stand-in; see the file in tests/stubs.
@@ -17,7 +18,7 @@ lab: .venv/.lab ## make .venv, install, open JupyterLab on lessons/ (PORT=8890, 
 	@$(BIN)/jupyter lab --ip=127.0.0.1 --port=$(PORT) $(AS_ROOT) --LabApp.default_url=/lab/tree/lessons $(ARGS)
 
 test: .venv/.dev ## make .venv, install with [dev,instructor], run everything: library, notebooks, browser
-	@$(FAST_START) $(BIN)/python -m pytest --nbval --nbval-current-env --nbval-sanitize-with tests/sanitize.cfg labkit tests lessons solutions $(ARGS)
+	@$(FAST_START) $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile --nbval --nbval-current-env --nbval-sanitize-with tests/sanitize.cfg labkit tests lessons solutions $(ARGS)
 
 build: .venv/.dev ## make the notebooks from lessons/src and solutions/src
 	@$(FAST_START) $(BIN)/labkit build $(ARGS)
