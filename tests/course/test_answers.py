@@ -85,7 +85,7 @@ def test_points_and_functions_of_the_text_are_those_of_the_checks(exercise: str)
 
 
 @pytest.mark.parametrize(("exercise", "part"), parts())
-@pytest.mark.parametrize("value", [None, "12", 3.5, object()], ids=str)
+@pytest.mark.parametrize("value", [None, "12", 3.5, object()], ids=["nothing", "text", "fraction", "object"])
 def test_a_result_of_the_wrong_kind_says_what_was_expected(exercise: str, part: str, value: object) -> None:
     with pytest.raises(CheckFailed):
         judge(part, parts_of(exercise)[part], lambda *_, **__: value)
