@@ -108,6 +108,9 @@ def test_the_picture_marks_orders_and_transposes(inside):
     assert nhwc == inside | {"conv1", "conv2"}
     crossed = {drawn["boxes"][i][1] or drawn["boxes"][i][0] for i, _, crosses in drawn["edges"] if crosses}
     assert crossed == {name for name, nbytes in state.transposes}
+    for i, j, crosses in drawn["edges"]:
+        (_, name, _, _, one, _), (*_, two, _) = drawn["boxes"][i], drawn["boxes"][j]
+        assert crosses == (one != two and name != "mean"), name  # a mean of 1×1 lies in both orders
 
 
 def test_the_picture_travels_as_a_small_message():
