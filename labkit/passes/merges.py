@@ -47,7 +47,7 @@ def reshape_of_reshape(view: View, node: Node) -> Rewrite | None:
     """
     inner = before(view, node, RESHAPES)
     x = inner.inputs[0] if inner else None
-    if inner is None or x is None or node.output.shape is None:
+    if inner is None or x is None:
         return None
     if x.shape != node.output.shape and view.readers(inner.output) > 1:
         return None  # with another reader nothing would be gained
