@@ -100,7 +100,7 @@ VALID: dict[str, tuple[Callable[[], bytes], str | None]] = {
     "forty Concats of what was before, twice": (lambda: chain(40, "Concat <axis: int = 0> (@, @)"), f"Concat .*{ROOF}"),
     "the same of a size unknown": (lambda: chain(40, "Concat <axis: int = 0> (@, @)", 'float["n"] x'), f"Concat .*{ROOF}"),
     "the same of a shape": (lambda: chain(40, "Concat <axis: int = 0> (@, @)", 'int64["n"] x'), f"Concat .*{ROOF}"),
-    "a shape times itself, forty times": (lambda: chain(40, "Mul(@, @)", "float[2, 4] q, int64[2] x", "t = Slice(z, a, b) u = Reshape(q, t) v = ReduceSum(u) y = Neg(v)", a=ints(0), b=ints(1)), "fit the shape"),
+    "a shape times itself, forty times": (lambda: chain(40, "Mul(@, @)", "float[2, 4] q, int64[2] x", "t = Slice(z, a, b) u = Reshape(q, t) v = ReduceSum(u) y = Neg(v)", a=ints(0), b=ints(1)), "Reshape .u. cannot run"),
     "a loop that doubles": (lambda: text(LOOP, m=np.array(60), c=np.array(True)), "Loop 'y' cannot run"),
     "10,000 Sigmoids": (lambda: chain(10_000, "Sigmoid(@)"), None),
     "10,000 Identities": (lambda: chain(10_000, "Identity(@)"), None),

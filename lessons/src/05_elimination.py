@@ -531,7 +531,6 @@ tiny = parse("(float[3] a, float[3] b) => (float[3] y) { y = Add(b, a) }")
 print("counts of a step:", described(MEASURES["share"], tiny, swap(tiny)))
 print(labkit.check_pass(swap, tiny).findings[0])
 
-
 # %% [markdown]
 # **Your turn.** Repair it: sums in alphabetical order would be good, since `share` could then compare them as they
 # are. What number does a pass make smaller that swaps only operands in the wrong order?
