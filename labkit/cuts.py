@@ -56,11 +56,13 @@ def _orders(unit: LoopNest) -> Iterator[tuple[tuple[str, ...], frozenset[str]]]:
     problem, complete = unit.problem, unit.c_policy == "complete"
     everywhere = frozenset(x.name for x in problem.operands)
     groups: dict[frozenset[str], list[str]] = {}
+    windows = frozenset(loop for loop in window_loops(problem) if problem.loops[loop] > 1)
     for loop, extent in problem.loops.items():
         users = frozenset(x.name for x in problem.operands if loop in x.loops)
+        if users == everywhere and loop in windows and unit.halo == "slide":
+            users |= {""}  # it slides only inside the others, so it may not simply stand outside of all
         groups.setdefault(users if extent > 1 else everywhere, []).append(loop)  # a loop of one step moves nothing
     fixed = groups.pop(everywhere, [])
-    windows = frozenset(loop for loop in window_loops(problem) if problem.loops[loop] > 1)
     for arrangement in permutations(groups.values()):
         reducing = [group[0] in problem.reductions for group in arrangement]
         if complete and reducing != sorted(reducing):

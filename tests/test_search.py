@@ -16,6 +16,7 @@ from labkit.loops import LoopNest
 from labkit.pools import pool
 from labkit.problems import ConvShape, Problem, conv, matmul, transform
 from labkit.search import best_tile, pareto
+from labkit.tail import Tail
 from labkit.tiling import bound_bytes
 
 KIB = 1024
@@ -205,3 +206,14 @@ def test_an_equal_question_is_answered_from_memory(monkeypatch: pytest.MonkeyPat
 def test_bad_input_is_named(make, message: str) -> None:
     with pytest.raises(LabError, match=message):
         make()
+
+
+def test_a_window_along_which_every_operand_lies_may_slide_inside_the_other_loops() -> None:
+    """Pooling with a vector for each window: with n outside, the rows slide and the vector comes twice. That is less
+    than the rows three times, with n inside."""
+    n, q, window = Axis((("n", 1),), 2), Axis((("q", 1),), 3), Axis((("q", 1), ("s", 1)), 4)
+    vectors = (Operand("v", (q,), "float32"),)
+    x, y = Operand("X", (n, window), "float32"), Operand("Y", (n, q), "float32")
+    problem = Problem("pool", {"n": 2, "q": 3, "s": 2}, (x,), y, tail=Tail((1,), (4, 4), 5, vectors))
+    best = best_tile(problem, 17, c_policy="complete", halo="slide")
+    assert (best.nest.order, best.dram_bytes) == (("n", "q", "s"), 110)
