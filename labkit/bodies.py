@@ -41,6 +41,14 @@ def kernel_name(nodes: Sequence[Node]) -> str:
 _LONGEST_NAME = 10
 
 
+def own_name(kind: str, place: int, taken: set[str]) -> str:
+    """The name of one kernel: what it runs, and its place in the graph or the next number that is free. No two kernels
+    may bear the same name, which will be that of a function in the file; it is ``taken`` from now on."""
+    name = next(name for number in count(place) if (name := f"{kind}_{number}") not in taken)
+    taken.add(name)
+    return name
+
+
 def inline(graph: Graph) -> Graph:
     """The graph with every fused node opened: the same arrays, bit for bit. The very same graph when none is fused."""
     if all(node.body is None for node in graph.nodes):

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
 from typing import TypeAlias
 
-from labkit.bodies import all_names, fused_node, kernel_name, opened
+from labkit.bodies import all_names, fused_node, kernel_name, opened, own_name
 from labkit.graph import Graph, Node
 from labkit.hardware import Hardware
 from labkit.lowering import Kernel
@@ -87,7 +86,7 @@ def candidates(graph: Graph, hardware: Hardware) -> tuple[PairCandidate, ...]:
 
 
 @dataclass(frozen=True)
-class DepthFirst:
+class FuseDepthFirst:
     """The pass: of all pairs that pay, the choice that saves the most bytes; a kernel is in one pair at most."""
 
     hardware: Hardware
@@ -101,7 +100,7 @@ class DepthFirst:
         nodes: list[Node] = []
         for node in (node for node in graph.nodes if node not in gone):
             pair = chosen.get(node)
-            nodes.append(_named(pair.node, len(nodes), taken) if pair else node)
+            nodes.append(replace(pair.node, op=own_name(pair.node.op, len(nodes), taken)) if pair else node)
         return replace(graph, nodes=tuple(nodes))
 
     def refusals(self, graph: Graph) -> Iterator[Refusal]:
@@ -126,10 +125,3 @@ def _best(pairs: Sequence[PairCandidate]) -> tuple[PairCandidate, ...]:
 
 
 Choice: TypeAlias = tuple[int, tuple[PairCandidate, ...]]
-
-
-def _named(node: Node, place: int, taken: set[str]) -> Node:
-    """The node under a name of its own: it will be that of a function in the file."""
-    op = next(op for number in count(place) if (op := f"{node.op}_{number}") not in taken)
-    taken.add(op)
-    return replace(node, op=op)

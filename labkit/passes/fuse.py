@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
 from math import inf
 from typing import Literal
 
-from labkit.bodies import fused_node, inline, kernel_name
+from labkit.bodies import fused_node, inline, kernel_name, own_name
 from labkit.errors import LabError
 from labkit.graph import Graph, Node, Value
 from labkit.hardware import Hardware
@@ -155,12 +154,10 @@ class Fuse:
 
 
 def _kernel(candidate: Candidate, part: Nodes, place: int, taken: set[str]) -> Node:
-    """One node for a kernel. It is named after its operators and its place; two must not bear the same name, which
-    will be that of a function in the file."""
+    """One node for a kernel, named after its operators and its place."""
     if len(part) == 1:
         return part[0]
-    op = next(op for number in count(place) if (op := f"{kernel_name(part)}_{number}") not in taken)
-    taken.add(op)
+    op = own_name(kernel_name(part), place, taken)
     return fused_node(part, candidate.makes(part), op, candidate.graph.opsets)
 
 

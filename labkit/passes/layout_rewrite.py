@@ -8,11 +8,10 @@ what it makes: one kernel still, and nothing of that reaches DRAM.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import count
 
 import numpy as np
 
-from labkit.bodies import all_names, fused_node, inline, kernel_name
+from labkit.bodies import all_names, fused_node, inline, kernel_name, own_name
 from labkit.graph import Array, Graph, Node, Shape, TensorType, Value, read_only
 from labkit.passes.layout_cut import Problem, Vertex
 from labkit.passes.layout_kernels import data
@@ -112,7 +111,7 @@ class _Rewriter:
         for value in node.results:
             if results[value.name] is not value:
                 steps += self._there(value, results[value.name])
-        op = self._unused(f"{kernel_name([node])}_{self.order.name}")
+        op = own_name(f"{kernel_name([node])}_{self.order.name}", len(self.nodes), self.taken)
         return replace(fused_node(steps, results.values(), op, opsets), name=node.name)
 
     # ---- values
@@ -147,7 +146,7 @@ class _Rewriter:
     def _add_transform(self, way: str, result: Value, steps: tuple[Node, ...]) -> None:
         """One kernel that transforms a value."""
         if len(steps) > 1:
-            op = self._unused(f"{way}{self.order.name}")
+            op = own_name(f"{way}{self.order.name}", len(self.nodes), self.taken)
             steps = (fused_node(steps, (result,), op, self.problem.graph.opsets),)
         self.nodes += steps
 
@@ -169,12 +168,6 @@ class _Rewriter:
 
     def _fresh(self, hint: str) -> str:
         if hint in self.taken:
-            return self._unused(hint)
+            return own_name(hint, len(self.nodes), self.taken)
         self.taken.add(hint)
         return hint
-
-    def _unused(self, hint: str) -> str:
-        """A numbered name."""
-        name = next(n for n in (f"{hint}_{i}" for i in count(len(self.nodes))) if n not in self.taken)
-        self.taken.add(name)
-        return name

@@ -15,7 +15,7 @@ from labkit.passes.control import CONTROL
 from labkit.passes.cse import share
 from labkit.passes.dead import eliminate_dead
 from labkit.passes.deep import Deep
-from labkit.passes.depth_first import DepthFirst
+from labkit.passes.depth_first import FuseDepthFirst
 from labkit.passes.extremes import EXTREMES
 from labkit.passes.fold import FOLD
 from labkit.passes.fuse import Fuse
@@ -51,7 +51,7 @@ PASSES: dict[str, Pass] = {
 # Passes that ask how large the machine's SRAM is, or which order of axes its kernels want.
 MACHINE_PASSES: dict[str, Callable[[Hardware], Pass]] = {
     "fuse": Fuse,
-    "depth-first": DepthFirst,
+    "depth-first": FuseDepthFirst,
     "layout": ConvertLayout,
 }
 # Every rewrite of a pass makes this smaller: so it comes to an end, alone. (See measures.py.)

@@ -10,7 +10,7 @@ import pytest
 
 import labkit
 from labkit.hardware import Hardware
-from labkit.passes.depth_first import DepthFirst, candidates
+from labkit.passes.depth_first import FuseDepthFirst, candidates
 
 NPU = Hardware.preset("edge-npu")
 
@@ -33,7 +33,7 @@ def test_a_pair_that_saves_more_than_it_computes_again_becomes_one_kernel(parse)
     assert pair.pays
     assert pair.saved_bytes == 2 * 4 * 8 * 32 * 32  # the middle, written and read; all of it fits
     assert pair.extra_flops == 0
-    fused = DepthFirst(NPU)(graph)
+    fused = FuseDepthFirst(NPU)(graph)
     assert [node.op for node in fused.nodes] == ["Conv_Conv_0"]
     before, after = (labkit.schedule(one, NPU).dram_bytes for one in (graph, fused))
     assert before - after == pair.saved_bytes
@@ -51,8 +51,8 @@ def test_on_a_machine_that_computes_slowly_nothing_is_computed_again(parse):
     graph = chain(parse, (8, 8, 8))
     slow = replace(NPU, sram_bytes=24 * 1024, peak_flops_per_s=1e6)
     assert candidates(graph, slow)[0].saved_bytes > 0
-    assert DepthFirst(slow)(graph) is graph
-    refusal = next(DepthFirst(slow).refusals(graph))
+    assert FuseDepthFirst(slow)(graph) is graph
+    refusal = next(FuseDepthFirst(slow).refusals(graph))
     assert refusal.guard == "recompute"
     assert "FLOP are computed again" in refusal.why
 
@@ -60,8 +60,8 @@ def test_on_a_machine_that_computes_slowly_nothing_is_computed_again(parse):
 def test_a_pair_whose_weights_do_not_fit_is_refused_with_the_numbers(parse):
     graph = chain(parse, (8, 8, 8))
     tiny = replace(NPU, sram_bytes=2048)
-    assert DepthFirst(tiny)(graph) is graph
-    assert "2 KiB of SRAM" in next(DepthFirst(tiny).refusals(graph)).why
+    assert FuseDepthFirst(tiny)(graph) is graph
+    assert "2 KiB of SRAM" in next(FuseDepthFirst(tiny).refusals(graph)).why
 
 
 @pytest.mark.parametrize("channels", [(4, 4, 4, 4), (2, 16, 2, 16, 2), (3, 8, 8, 8, 8, 8), (1, 9, 2, 7, 3, 8, 1)])
@@ -76,7 +76,7 @@ def test_the_pairs_chosen_save_the_most_of_all_choices(parse, channels):
 
     choices = [c for size in range(len(pays) + 1) for c in combinations(pays, size) if apart(c)]
     best = max(sum(pair.saved_bytes for pair in choice) for choice in choices)
-    fused = DepthFirst(NPU)(graph)
+    fused = FuseDepthFirst(NPU)(graph)
     assert labkit.schedule(graph, NPU).dram_bytes - labkit.schedule(fused, NPU).dram_bytes == best
 
 
@@ -87,9 +87,9 @@ def test_a_tensor_that_others_read_stays_in_dram(parse):
 
 def test_the_pass_rests_and_keeps_every_bit(parse):
     graph = labkit.optimize(chain(parse, (8, 8, 8, 8)), "extended").graph
-    once = DepthFirst(NPU)(graph)
+    once = FuseDepthFirst(NPU)(graph)
     assert once is not graph
-    assert DepthFirst(NPU)(once) is once
+    assert FuseDepthFirst(NPU)(once) is once
     feed = {"v0": np.random.default_rng(1).standard_normal((1, 8, 32, 32)).astype("float32")}
     one, two = labkit.run(graph, feed), labkit.run(once, feed)
     assert all(np.array_equal(one[name], two[name]) for name in one)
