@@ -185,6 +185,7 @@ def _largest_gap(wanted: Sequence[Any], found: Sequence[Any]) -> float:
         if one.dtype.kind != "f":
             largest = max(largest, 0.0 if np.array_equal(one, two) else float("inf"))
         elif one.size:
+            one, two = one.ravel(), two.ravel()
             with np.errstate(invalid="ignore"):
                 gaps = np.abs(one.astype(np.float64) - two)
             gaps[(one == two) | (np.isnan(one) & np.isnan(two))] = 0.0  # infinities, too

@@ -56,6 +56,7 @@ def test_an_optimiser_that_fails_costs_a_line_and_the_others_go_on(model, monkey
         ([np.nan, 1.0], [np.nan, 1.0], 0.0),
         ([np.nan, 1.0], [1.0, np.nan], np.inf),
         ([np.inf], [np.inf], 0.0),
+        (2.0, 1.5, 0.5),
         ([1], [1], 0.0),
         ([1], [2], np.inf),
         ([1.0, 1.0], [1.0], np.inf),
