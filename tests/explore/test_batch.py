@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from labkit import Hardware, LabError, Scratchpad
 from labkit.explore import batch, batch_view, panel
 from labkit.kernels.matmul import tiled_matmul
+from tests.explore.controls import every_control_moves
 
 NPU, DSP = Hardware.preset("edge-npu"), Hardware.preset("dsp")
 
@@ -64,12 +65,7 @@ def test_a_state_that_cannot_exist_is_a_lab_error(arguments, says):
 def test_every_control_changes_picture_and_text():
     view = batch.show()
     moves = {"batch": 64, "width": 256}
-    assert set(moves) == set(view.controls)
-    for name, value in moves.items():
-        picture, text = view.png, view.text
-        view.controls[name].value = value
-        assert view.png != picture, name
-        assert view.text != text, name
+    every_control_moves(view, moves)
 
 
 def test_the_marks_stand_where_the_state_says():

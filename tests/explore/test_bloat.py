@@ -10,6 +10,7 @@ import labkit
 from labkit import Hardware, LabError
 from labkit.explore import bloat, panel
 from labkit.units import KIB, format_bytes
+from tests.explore.controls import every_control_moves
 
 NPU = Hardware.preset("edge-npu")
 
@@ -65,12 +66,7 @@ def test_a_state_that_cannot_exist_is_a_lab_error(arguments, says):
 def test_every_control_changes_picture_and_text():
     view = bloat.show(side=300)
     moves = {"side": 200, "limit_kib": 1024, "form": "column × row"}
-    assert set(moves) == set(view.controls)
-    for name, value in moves.items():
-        picture, text = view.png, view.text
-        view.controls[name].value = value
-        assert view.text != text, name
-        assert view.png != picture, name
+    every_control_moves(view, moves)
 
 
 def test_the_view_shows_what_data_says_on_the_machine_of_the_panel():

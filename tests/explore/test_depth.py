@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from labkit import Hardware, LabError, Scratchpad
 from labkit.explore import depth, depth_view, panel
 from labkit.kernels.conv import conv2d
+from tests.explore.controls import every_control_moves
 
 NPU = Hardware.preset("edge-npu")
 SMALL = st.integers(3, 13), st.integers(1, 3), st.sampled_from(depth.KERNELS), st.sampled_from(depth.FORMS)
@@ -94,12 +95,7 @@ def test_a_state_that_cannot_exist_is_a_lab_error(arguments, says):
 def test_every_control_changes_picture_and_text():
     view = depth.show(size=28, tile=7)
     moves = {"tile": 6, "form": "strip", "size": 14, "channels": 16, "kernel": 5}
-    assert set(moves) == set(view.controls)
-    for name, value in moves.items():
-        picture, text = view.png, view.text
-        view.controls[name].value = value
-        assert view.png != picture, name
-        assert view.text != text, name
+    every_control_moves(view, moves)
 
 
 def test_the_artists_stand_where_the_state_says():

@@ -11,6 +11,7 @@ from labkit import LabError, NotEquivalent
 from labkit.errors import GraphError
 from labkit.explore import guards, hasty
 from labkit.passes.guards import TRAPS
+from tests.explore.controls import every_control_moves
 
 RNG = np.random.default_rng(11)
 
@@ -129,12 +130,7 @@ def test_a_state_that_cannot_exist_is_a_lab_error(arguments, says):
 def test_every_control_changes_picture_and_text():
     view = guards.show()
     moves = {"guard": True, "kind": "negative", "trap": "padding"}
-    assert set(moves) == set(view.controls)
-    for name, value in moves.items():
-        picture, text = view.png, view.text
-        view.controls[name].value = value
-        assert view.text != text, name
-        assert view.png != picture, name
+    every_control_moves(view, moves)
 
 
 @pytest.mark.parametrize("trap", guards.NAMES)

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 import labkit
 from labkit import Hardware, LabError, Scratchpad
 from labkit.explore import ledger, ledger_view, panel
+from tests.explore.controls import every_control_moves
 
 NPU = Hardware.preset("edge-npu")
 
@@ -82,12 +83,7 @@ def test_a_state_that_cannot_exist_is_a_lab_error(arguments, says):
 def test_every_control_changes_picture_and_text():
     view = ledger.show()
     moves = {"version": "folded", "block": ledger.BLOCKS[1], "channels": 16, "size": 28}
-    assert set(moves) == set(view.controls)
-    for name, value in moves.items():
-        picture, text = view.png, view.text
-        view.controls[name].value = value
-        assert view.png != picture, name
-        assert view.text != text, name
+    every_control_moves(view, moves)
 
 
 def test_the_bars_stand_where_the_state_says():

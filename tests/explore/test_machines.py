@@ -14,6 +14,7 @@ from labkit.kernels.elementwise import ElementwiseOp, run_fused
 from labkit.kernels.matmul import naive_matmul, tiled_matmul
 from labkit.problems import matmul
 from labkit.search import best_tile
+from tests.explore.controls import every_control_moves
 
 NPU = Hardware.preset("edge-npu")
 
@@ -72,12 +73,7 @@ def test_a_state_that_cannot_exist_is_a_lab_error(arguments, says):
 def test_every_control_changes_picture_and_text():
     view = machines.show(kernel="matrix n×n × vector")
     moves = {"n": 16, "kernel": "product n×n×n, best tile"}
-    assert set(moves) == set(view.controls)
-    for name, value in moves.items():
-        picture, text = view.png, view.text
-        view.controls[name].value = value
-        assert view.png != picture, name
-        assert view.text != text, name
+    every_control_moves(view, moves)
 
 
 def test_marks_and_bars_stand_where_the_state_says():
