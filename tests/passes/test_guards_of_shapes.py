@@ -12,6 +12,7 @@ import labkit
 from labkit.graph import TensorType, Value
 from labkit.onnx_io import from_model
 from labkit.passes import fold
+from tests.passes.test_guards import i, ops, s, sources
 
 RNG = np.random.default_rng(29)
 BIG = 2**63 - 1
@@ -19,23 +20,6 @@ BIG = 2**63 - 1
 
 def f(*shape: int) -> np.ndarray:
     return RNG.uniform(0.5, 1.5, shape).astype(np.float32)
-
-
-def i(*values: int) -> np.ndarray:
-    return np.array(values, dtype=np.int64)
-
-
-def s(value: float) -> np.ndarray:
-    return np.array(value, dtype=np.float32)
-
-
-def ops(graph):
-    return [node.op for node in graph.nodes]
-
-
-def sources(graph):
-    """What each node reads first: no rewrite may lead around what stays."""
-    return [node.inputs[0].name for node in graph.nodes if node.inputs[0]]
 
 
 NAN = s(float("nan"))
