@@ -69,15 +69,16 @@ MEASURES: dict[str, Measure] = {
 }
 
 # A level is a list of phases, each repeated until nothing changes: what is fused is hidden from the basic passes, so
-# these come to rest first; a layout puts transposes between kernels, of weights too, so these follow once more.
+# these come to rest first; a layout puts transposes between kernels, of weights too, so these follow once more, and
+# work that they move past a transpose may be fused where it now stands.
 Phase: TypeAlias = tuple[str, ...]
 _BASIC: Phase = tuple(PASSES)
 LEVELS: dict[str, tuple[Phase, ...]] = {
     "none": (),
     "basic": (_BASIC,),
     "extended": (_BASIC, ("fuse",)),
-    "layout": (_BASIC, ("fuse",), ("layout", *_BASIC)),
-    "all": (_BASIC, ("fuse",), ("depth-first",), ("layout", *_BASIC)),
+    "layout": (_BASIC, ("fuse",), ("layout", *_BASIC, "fuse")),
+    "all": (_BASIC, ("fuse",), ("depth-first",), ("layout", *_BASIC, "fuse", "depth-first")),
 }
 
 # Real networks need three or four rounds. Two passes that undo each other would go on for ever, and that is what this

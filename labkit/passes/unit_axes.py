@@ -90,7 +90,7 @@ def sink_through_elementwise(view: View, node: Node) -> Rewrite | None:
         array = view.constant(value)
         if value is None or array is None or shape is None:
             return None
-        if array.size > 1 or array.ndim > len(shape):
+        if array.size != 1 or array.ndim > len(shape):
             if not moves_units(inner):
                 return None
             value = _regrouped(view, value, array, inner, constants)

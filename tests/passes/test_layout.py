@@ -80,6 +80,18 @@ def test_a_second_time_nothing_changes(seed: int, order: str) -> None:
     assert convert(tidy, order) is tidy
 
 
+@pytest.mark.parametrize("level", ["layout", "all"])
+def test_work_that_meets_where_a_transpose_moved_on_is_fused(level: str, parse) -> None:
+    graph = parse("""g (float[6,4,4,4] x) => (float[6,4,2,2] y, float[6,4,4,4] z) {
+        s = Sub(x, c) t = Transpose<perm = [0, 2, 3, 1]>(s) z = Add(t, k)
+        y = MaxPool<kernel_shape = [2, 2], strides = [2, 2]>(t)
+    }""", c=np.float32([[[[1.5]]]]), k=np.ones((4, 1, 1), np.float32))  # fmt: skip
+    small = replace(NPU, sram_bytes=96)
+    once = optimize(graph, level, small).graph
+    assert any(node.body and {n.op for n in node.body.nodes} == {"Sub", "Add"} for node in once.nodes)
+    assert optimize(once, level, small).graph is once
+
+
 @pytest.mark.parametrize("order", ["NHWC", "NCHW8c"])
 def test_a_converted_graph_survives_its_file(order: str, tmp_path) -> None:
     graph = convert(images(3, 12, KERNELS), order)
