@@ -96,7 +96,7 @@ RULES = {
         {"s": i(3, 5, 1)}, "Transpose", 17),
     "an empty constant beside an empty tensor": (
         "(float[0, 1] x) => (float[1, 0] y) { r = Reshape <allowzero: int = 1> (x, s) y = Sub(r, k) }",
-        {"s": i(1, 0), "k": np.empty(0, np.float32)}, "Reshape Sub", 17),
+        {"s": i(1, 0), "k": np.empty(0, np.float32)}, "Sub Reshape", 17),
     "squeezed around a sigmoid": (
         f"{ROW} (float[1, 3, 1, 5] y) {{ s = Squeeze(x, a) e = Sigmoid(s) y = Unsqueeze(e, a) }}", {"a": i(2)}, "Sigmoid", 17),
     "flattened around a clip": (
