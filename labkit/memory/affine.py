@@ -158,8 +158,8 @@ class AddressTrace:
                 f"{self.addresses.size} addresses, write flags of shape {self.writes.shape}, type {self.writes.dtype}: "
                 f"one bool for each address"
             )
-        if int(self.addresses.min()) < 0:
-            raise LabError(f"address {int(self.addresses.min())}: addresses start at 0")
+        if self._bounds[0] < 0:
+            raise LabError(f"address {self._bounds[0]}: addresses start at 0")
 
     @classmethod
     def of(cls, addresses: object, writes: object = False) -> AddressTrace:
@@ -190,6 +190,10 @@ class AddressTrace:
 
     def bounds(self, tensor: str = "trace") -> tuple[int, int]:
         """Lowest and highest address."""
+        return self._bounds
+
+    @cached_property
+    def _bounds(self) -> tuple[int, int]:
         return int(self.addresses.min()), int(self.addresses.max())
 
 

@@ -189,8 +189,7 @@ class _SetRun:
 
     def _once(self) -> None:
         if not self._items:
-            for batch in self._batches.all():
-                self._engine.lru(self._tags, self._ways, batch, self._misses, self._dirtied)
+            self._engine.lru_list(self._tags, self._ways, self._batches, self._misses, self._dirtied)
         for item, each in zip(self._items, self._periods, strict=True):
             if each is not None and isinstance(item, Level):
                 self._by_blocks(item, each)

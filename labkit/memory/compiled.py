@@ -9,14 +9,15 @@ from __future__ import annotations
 import numpy as np
 from numba import int64, uint64
 
-from labkit.memory.affine import Int64s
+from labkit.memory.affine import AddressTrace, Int64s
 from labkit.memory.compiled_belady import belady
 from labkit.memory.compiled_reuse import Reuse
 from labkit.memory.compiled_sweep import sweep
 from labkit.memory.expansion import Batch
-from labkit.memory.jit import compiled
+from labkit.memory.jit import compiled, line_at, shift_of
+from labkit.memory.stream import Batches
 
-__all__ = ["Reuse", "belady", "has_forms", "lru", "sweep"]
+__all__ = ["Reuse", "belady", "has_forms", "lru", "lru_list", "sweep"]
 
 has_forms = True
 
@@ -59,13 +60,13 @@ _EIGHT = 8  # a number that LLVM knows makes the search one piece without a loop
 
 
 @compiled
-def _lru_8_ways(tags, lines, writes):
-    """(misses, clean-to-dirty writes) of lines of one tensor; as ``_lru``, with counts that stay in registers."""
+def _lru_8_ways(tags, addresses, writes, line_bytes, shift):
+    """(misses, clean-to-dirty writes) of addresses of one tensor; as ``_lru``, with counts that stay in registers."""
     one, sets = uint64(1), uint64(tags.size // _EIGHT)
     power_of_two = sets & (sets - one) == 0
     hits = dirtied = uint64(0)
-    for e in range(lines.size):
-        line, write = uint64(lines[e]), uint64(writes[e])
+    for e in range(addresses.size):
+        line, write = line_at(addresses[e], line_bytes, shift), uint64(writes[e])
         first = (line & (sets - one) if power_of_two else line % sets) * uint64(_EIGHT)
         clean = line << one
         tag = tags[first]
@@ -83,14 +84,21 @@ def _lru_8_ways(tags, lines, writes):
         hits += hit
         dirtied += write & ~(apart & hit)
         tags[first] = clean | write | (apart & hit)
-    return lines.size - int64(hits), int64(dirtied)
+    return addresses.size - int64(hits), int64(dirtied)
 
 
 def lru(tags: Int64s, ways: int, batch: Batch, misses: Int64s, dirtied: Int64s) -> None:
     """Run a batch through the sets in ``tags``, and add to the ``misses`` and clean-to-dirty writes of each tensor."""
-    if ways == _EIGHT and len(batch.lines) == 1 and batch.repeats[0] == 1 and len(misses) == 1:
-        found = _lru_8_ways(tags.view(np.uint64), batch.lines[0], batch.writes)
+    _lru(tags.view(np.uint64), ways, *batch, misses, dirtied)
+
+
+def lru_list(tags: Int64s, ways: int, batches: Batches, misses: Int64s, dirtied: Int64s) -> None:
+    """As ``lru``, a list of addresses."""
+    if ways == _EIGHT and isinstance(batches.trace, AddressTrace):
+        trace, line_bytes = batches.trace, batches.line_bytes
+        found = _lru_8_ways(tags.view(np.uint64), trace.addresses, trace.writes, line_bytes, shift_of(line_bytes))
         misses += found[0]
         dirtied += found[1]
         return
-    _lru(tags.view(np.uint64), ways, *batch, misses, dirtied)
+    for batch in batches.all():
+        lru(tags, ways, batch, misses, dirtied)

@@ -20,6 +20,7 @@ from labkit.memory.jit import compiled, ones, pasted
 
 _NEVER = 2**32 - 1  # positions are 32-bit numbers: half as much to fetch for a line
 _BLOCK, _REGION = 2**15, 2**20
+_SLICE = 4096
 
 
 @pasted
@@ -39,16 +40,14 @@ def _take(at, now, holes, octets, quads, blocks, regions):
         lanes += (quad >> lane) >> uint64(16)
     above = ones(word) + ((lanes * uint64(0x0001000100010001)) >> uint64(48))
     block = at >> uint64(15)
-    region, last = block >> uint64(5), (now - uint64(1)) >> uint64(15)
-    blocks[block] += uint64(1)
+    above += uint64(blocks[block])
+    region, last = block >> uint64(5), (now - uint64(1)) >> uint64(20)
+    first = region << uint64(5)
+    for b in range(first, min(first + uint64(32), uint64(blocks.size))):  # without a branch that depends on the data
+        blocks[b] += b < block
     regions[region] += uint64(1)
-    end = min((region + uint64(1)) << uint64(5), last + uint64(1))
-    block += uint64(1)
-    while block < end:
-        above += blocks[block]
-        block += uint64(1)
     region += uint64(1)
-    while region <= last >> uint64(5):
+    while region <= last:
         above += regions[region]
         region += uint64(1)
     return int64(now - uint64(1) - at - above)
@@ -76,24 +75,51 @@ def _renumber(last, owners, holes, octets, quads, blocks, regions):
 
 
 @compiled
+def _distances(now, last, owners, index, lines, found):
+    """The distance of each touch, _NEVER for a line's first one; return the next free position.
+
+    The first loop only moves lines, so that it can fetch many at a time; what the second one needs is then at hand.
+    """
+    holes, octets, quads, blocks, regions = index
+    never, one, top = uint64(_NEVER), uint64(1), uint64(owners.size)
+    begin, size = uint64(0), uint64(lines.size)
+    while begin < size:
+        if now == top:
+            now = _renumber(last, owners, holes, octets, quads, blocks, regions)
+        first, end = now, min(size, begin + min(top - now, uint64(_SLICE)))
+        for e in range(begin, end):
+            line = uint64(lines[e])
+            at = uint64(last[line])
+            found[e] = at
+            if at + one != now:
+                owners[now] = line
+                last[line] = now
+                now += one
+        now = first
+        for e in range(begin, end):
+            at = uint64(found[e])
+            if at + one == now:
+                found[e] = 0
+                continue
+            if at != never:
+                found[e] = _take(at, now, holes, octets, quads, blocks, regions)
+            now += one
+        begin = end
+    return now
+
+
+@compiled
 def _reuse(now, last, worst, owners, index, lines, repeats, writes, tensors, distances, rewrites):
     """See Reuse; returns the next free position."""
-    holes, octets, quads, blocks, regions = index
-    never, top, cold = uint64(_NEVER), uint64(owners.size), distances.shape[1] - 1
+    found, cold = np.empty(lines.shape[1], np.uint32), distances.shape[1] - 1
     for s in range(lines.shape[0]):
         weight = 1
         for _ in range(2):
+            now = _distances(now, last, owners, index, lines[s], found)
             for e in range(lines.shape[1]):
-                line = uint64(lines[s, e])
-                at, distance = uint64(last[line]), 0
-                if at + uint64(1) != now:
-                    distance = cold if at == never else _take(at, now, holes, octets, quads, blocks, regions)
-                    if now == top:
-                        now = _renumber(last, owners, holes, octets, quads, blocks, regions)
-                    owners[now] = line
-                    last[line] = now
-                    now += uint64(1)
-                farthest, write, tensor = max(distance, int64(worst[line])), int64(writes[e]), uint64(tensors[e])
+                line, write, tensor = uint64(lines[s, e]), int64(writes[e]), uint64(tensors[e])
+                distance = int64(found[e]) if found[e] != _NEVER else cold
+                farthest = max(distance, int64(worst[line]))
                 worst[line] = farthest * (1 - write)
                 distances[tensor, uint64(distance)] += weight
                 rewrites[tensor, uint64(farthest * write)] += weight * write
@@ -106,22 +132,14 @@ def _reuse(now, last, worst, owners, index, lines, repeats, writes, tensors, dis
 @compiled
 def _inside(now, last, owners, index, numbers, writes, tensors, state, distances, rewrites):
     """Count the touches of a piece whose line it touched before; see ``_Inside``."""
-    holes, octets, quads, blocks, regions = index
-    never, top = uint64(_NEVER), uint64(owners.size)
     before, since, written = state
+    found = np.empty(numbers.size, np.uint32)
+    _distances(now, last, owners, index, numbers, found)
     for e in range(numbers.size):
         line, write, tensor = uint64(numbers[e]), writes[e], uint64(tensors[e])
-        at, distance, known = uint64(last[line]), 0, last[line] != never
-        if at + uint64(1) != now:
-            if known:
-                distance = _take(at, now, holes, octets, quads, blocks, regions)
-            if now == top:
-                now = _renumber(last, owners, holes, octets, quads, blocks, regions)
-            owners[now] = line
-            last[line] = now
-            now += uint64(1)
-        since[line] = max(since[line], distance)
-        distances[tensor, uint64(distance)] += known
+        if found[e] != _NEVER:
+            since[line] = max(since[line], int64(found[e]))
+            distances[tensor, uint64(found[e])] += 1
         if write:
             if written[line]:
                 rewrites[tensor, uint64(since[line])] += 1
@@ -133,26 +151,17 @@ def _inside(now, last, owners, index, numbers, writes, tensors, state, distances
 @compiled
 def _pieces(now, last, worst, owners, index, lines, distinct, tensors, state, distances, rewrites):
     """Count the first touches of pieces, and leave their lines in the order of the last ones."""
-    holes, octets, quads, blocks, regions = index
-    never, top, cold = uint64(_NEVER), uint64(owners.size), distances.shape[1] - 1
     before, since, written = state
+    found, cold = np.empty(lines.shape[1], np.uint32), distances.shape[1] - 1
     for row in range(lines.shape[0]):
-        for e in range(lines.shape[1]):
-            line = uint64(lines[row, e])
-            at, distance = uint64(last[line]), 0
-            if at + uint64(1) != now:
-                distance = cold if at == never else _take(at, now, holes, octets, quads, blocks, regions)
-                if now == top:
-                    now = _renumber(last, owners, holes, octets, quads, blocks, regions)
-                owners[now] = line
-                last[line] = now
-                now += uint64(1)
-            if e < distinct:
-                tensor = uint64(tensors[e])
-                farthest = max(distance, int64(worst[line]), before[e])
-                distances[tensor, uint64(distance)] += 1
-                rewrites[tensor, uint64(farthest)] += written[e]
-                worst[line] = since[e] if written[e] else farthest
+        now = _distances(now, last, owners, index, lines[row], found)
+        for e in range(distinct):
+            line, tensor = uint64(lines[row, e]), uint64(tensors[e])
+            distance = int64(found[e]) if found[e] != _NEVER else cold
+            farthest = max(distance, int64(worst[line]), before[e])
+            distances[tensor, uint64(distance)] += 1
+            rewrites[tensor, uint64(farthest)] += written[e]
+            worst[line] = since[e] if written[e] else farthest
     return now
 
 

@@ -12,14 +12,13 @@ from numba import int64, uint64
 
 from labkit.memory.affine import Int64s
 from labkit.memory.compiled_crossings import first_crossings, schedule
-from labkit.memory.jit import compiled, pasted
+from labkit.memory.jit import compiled, line_at, pasted, shift_of
 from labkit.memory.sweep import Sweep
 
 
 @pasted
 def _line(start, step, iteration, line_bytes, shift):
-    address = start + step * iteration
-    return uint64(address >> shift) if shift >= 0 else uint64(address // line_bytes)
+    return line_at(start + step * iteration, line_bytes, shift)
 
 
 @pasted
@@ -217,9 +216,7 @@ def _sweep(tags, ways, rows, steps, count, line_bytes, shift, writes, tensors, m
 
 def sweep(tags: Int64s, ways: int, each: Sweep, misses: Int64s, dirtied: Int64s) -> None:
     """Run a sweep through the sets in ``tags``, and add to the ``misses`` and clean-to-dirty writes of each tensor."""
-    power_of_two = each.line_bytes & (each.line_bytes - 1) == 0
-    shift = each.line_bytes.bit_length() - 1 if power_of_two else -1
     _sweep(
-        tags.view(np.uint64), ways, each.starts, each.steps, each.iterations, each.line_bytes, shift, each.writes,
-        each.tensors, misses, dirtied,
+        tags.view(np.uint64), ways, each.starts, each.steps, each.iterations, each.line_bytes,
+        shift_of(each.line_bytes), each.writes, each.tensors, misses, dirtied,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from labkit.errors import LabError
 from labkit.memory.affine import Bools, Int32s, Int64s
 from labkit.memory.digest import Digested
 from labkit.memory.expansion import Batch
+from labkit.memory.stream import Batches
 from labkit.memory.sweep import Sweep
 
 EngineName = Literal["auto", "compiled", "interpreted"]
@@ -35,6 +36,7 @@ class Engine(Protocol):
     """What both modules offer; ``has_forms``: sweeps and digested pieces too."""
 
     def lru(self, tags: Int64s, ways: int, batch: Batch, misses: Int64s, dirtied: Int64s) -> None: ...
+    def lru_list(self, tags: Int64s, ways: int, batches: Batches, misses: Int64s, dirtied: Int64s) -> None: ...
     @property
     def has_forms(self) -> bool: ...
     def sweep(self, tags: Int64s, ways: int, each: Sweep, misses: Int64s, dirtied: Int64s) -> None: ...

@@ -11,6 +11,7 @@ import numpy as np
 
 from labkit.memory.affine import Bools, Int32s, Int64s
 from labkit.memory.expansion import Batch
+from labkit.memory.stream import Batches
 
 Columns = list[tuple[bool, int]]
 has_forms = False  # what a compiled loop gains by them, plain Python would lose
@@ -38,11 +39,6 @@ def lru(tags: Int64s, ways: int, batch: Batch, misses: Int64s, dirtied: Int64s) 
     A set is a row of ``tags``, latest use first; a tag is 2 · line + (1 if dirty), -1 where there is no line. Here a
     set is a dict from line to dirty: it keeps its keys in order of insertion, so the least recently used comes first.
     """
-    if len(misses) == 1 and len(batch.lines) == 1 and batch.repeats[0] == 1:
-        missed_once, written_once = _set_by_set(tags.reshape(-1, ways), batch.lines[0], batch.writes)
-        misses += missed_once
-        dirtied += written_once
-        return
     table = tags.reshape(-1, ways)
     sets = [{tag >> 1: bool(tag & 1) for tag in reversed(row) if tag >= 0} for row in table.tolist()]
     missed, written, count = [0] * len(misses), [0] * len(misses), len(sets)
@@ -66,6 +62,14 @@ def lru(tags: Int64s, ways: int, batch: Batch, misses: Int64s, dirtied: Int64s) 
     dirtied += written
     for tags_of_set, lines in zip(table, sets, strict=True):
         tags_of_set[: len(lines)] = [2 * line + dirty for line, dirty in reversed(lines.items())]
+
+
+def lru_list(tags: Int64s, ways: int, batches: Batches, misses: Int64s, dirtied: Int64s) -> None:
+    """As ``lru``, a list of addresses."""
+    for batch in batches.all():
+        found = _set_by_set(tags.reshape(-1, ways), batch.lines[0], batch.writes)
+        misses += found[0]
+        dirtied += found[1]
 
 
 def _set_by_set(table: Int64s, lines: Int64s, writes: Bools) -> tuple[int, int]:

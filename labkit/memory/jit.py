@@ -30,3 +30,14 @@ def ones(word):
     word = (word & uint64(0x3333333333333333)) + ((word >> uint64(2)) & uint64(0x3333333333333333))
     word = (word + (word >> uint64(4))) & uint64(0x0F0F0F0F0F0F0F0F)
     return (word * uint64(0x0101010101010101)) >> uint64(56)
+
+
+def shift_of(line_bytes: int) -> int:
+    """By how many bits ``line_at`` has to shift; -1 where it must divide."""
+    return line_bytes.bit_length() - 1 if line_bytes & (line_bytes - 1) == 0 else -1
+
+
+@pasted
+def line_at(address, line_bytes, shift):
+    """The line of an address."""
+    return uint64(address >> shift) if shift >= 0 else uint64(address // line_bytes)
