@@ -40,12 +40,13 @@ def dram_bytes(nest: LoopNest, table: Table) -> Grid:
 
 def _passes(operand: Operand, table: Table, order: tuple[str, ...]) -> Grid:
     """How often the whole operand comes: loops that do not index it, outside one that moves it."""
-    moved: NDArray[np.bool_] = np.array(False)
+    moved: NDArray[np.bool_] | None = None
     passes: Grid = np.array(1.0)
     for loop in reversed(order):
         if loop in operand.loops:
-            moved = moved | (table.trips[loop] > 1)
-        else:
+            moves = table.trips[loop] > 1
+            moved = moves if moved is None else moved | moves
+        elif moved is not None:
             passes = passes * np.where(moved, table.trips[loop], 1)
     return passes
 
