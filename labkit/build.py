@@ -19,15 +19,13 @@ def infer(node: Node, constant: Callable[[Value | None], Array | None], opset: i
     op = row(node)
     if op is None:
         return None
-    types = tuple(value.type if value else None for value in node.inputs)
-    if None in types and any(value and value.type is None for value in node.inputs):
+    types = tuple([value.type if value else None for value in node.inputs])
+    if not all(types) and any(value and value.type is None for value in node.inputs):
         return None
-    key = next((value.name for value in node.outputs if value), "")
+    key = node.results[0].name if node.results else ""
     try:
         found = op.infer(Call(node.attrs, types, tuple(map(constant, node.inputs)), opset, key))
-        return tuple(
-            _bounded(kind, f"{key}/{index}" if index else key) for index, kind in enumerate(found[: len(node.outputs)])
-        )
+        return tuple([_bounded(kind, key, index) for index, kind in enumerate(found[: len(node.outputs)])])
     except GraphError as error:
         raise GraphError(f"{node.label}: {error}") from None
     except (TypeError, ValueError, IndexError, KeyError, OverflowError) as error:  # attributes of the wrong shape
@@ -38,16 +36,17 @@ _LARGEST_DIM = 2**63 - 1  # what ONNX has room for
 _LONGEST_DIM = 200  # characters: an expression may double in length from node to node, as "n+n" does
 
 
-def _bounded(kind: TensorType, key: str) -> TensorType:
+def _bounded(kind: TensorType, key: str, index: int) -> TensorType:
     """The type, held to sizes that exist. A dim whose expression grew too long is unknown from there on."""
-    if all(isinstance(dim, int) and 0 <= dim <= _LARGEST_DIM for dim in kind.shape or ()):
-        return kind
-    dims: list[Dim] = []
-    for axis, dim in enumerate(kind.shape or ()):
-        if isinstance(dim, int) and not 0 <= dim <= _LARGEST_DIM:
-            raise GraphError(f"axis {axis} of the result would have {dim} elements; 0 to 2⁶³ − 1 would do")
-        dims.append(f"?{key}.{axis}" if isinstance(dim, str) and len(dim) > _LONGEST_DIM else dim)
-    return TensorType(tuple(dims), kind.dtype)
+    dims: list[Dim] = list(kind.shape or ())
+    changed = False
+    for axis, dim in enumerate(dims):
+        if isinstance(dim, int):
+            if not 0 <= dim <= _LARGEST_DIM:
+                raise GraphError(f"axis {axis} of the result would have {dim} elements; 0 to 2⁶³ − 1 would do")
+        elif len(dim) > _LONGEST_DIM:
+            dims[axis], changed = f"?{key}/{index}.{axis}" if index else f"?{key}.{axis}", True
+    return TensorType(tuple(dims), kind.dtype) if changed else kind
 
 
 def make_node(

@@ -38,7 +38,7 @@ class TensorType:
     @property
     def is_static(self) -> bool:
         """Whether every dim is a number."""
-        return self.shape is not None and all(isinstance(dim, int) for dim in self.shape)
+        return self.shape is not None and str not in map(type, self.shape)
 
     @property
     def rank(self) -> int | None:
@@ -118,8 +118,13 @@ class Node:
     domain: str = ""
     name: str = ""
     body: Graph | None = None
+    uses: tuple[Value, ...] = field(init=False, repr=False)  # what it reads: its inputs, what inner graphs capture
+    results: tuple[Value, ...] = field(init=False, repr=False)  # the outputs that are there
 
     def __post_init__(self) -> None:
+        captured = chain.from_iterable(body.captures for body in self.bodies) if self.attrs else ()
+        object.__setattr__(self, "uses", (*filter(None, self.inputs), *captured))
+        object.__setattr__(self, "results", tuple(filter(None, self.outputs)))
         if self.body is None:
             return
         shapes = ((self.inputs, self.body.inputs), (self.outputs, self.body.outputs))
@@ -144,19 +149,6 @@ class Node:
         named = self.name or next((out.name for out in self.outputs if out), "")
         return f"{self.op} {named!r}"
 
-    @cached_property
-    def results(self) -> tuple[Value, ...]:
-        """The outputs that are there."""
-        return tuple(filter(None, self.outputs))
-
-    @cached_property
-    def uses(self) -> tuple[Value, ...]:
-        """Every value this node reads: its inputs, and what its inner graphs capture."""
-        read = tuple(filter(None, self.inputs))
-        for body in self.bodies:
-            read += body.captures
-        return read
-
     @property
     def bodies(self) -> tuple[Graph, ...]:
         """The graphs among the attributes."""
@@ -170,14 +162,16 @@ class Node:
 
     def rename(self, new: Mapping[str, Value]) -> Node:
         """This node reading ``new[name]`` wherever it read ``name``, inside its inner graphs too."""
-        if not any(value.name in new for value in self.uses):
+        if new.keys().isdisjoint([value.name for value in self.uses]):
             return self
-        attrs = self.with_bodies(lambda body: body.rename_captures(new)).attrs if self.bodies else self.attrs
-        inputs = tuple(value and new.get(value.name, value) for value in self.inputs)
+        attrs = self.with_bodies(lambda body: body.rename_captures(new)).attrs if self.attrs else self.attrs
+        inputs = tuple([value and new.get(value.name, value) for value in self.inputs])
         return Node(self.op, inputs, self.outputs, attrs, self.domain, self.name, self.body)
 
     def with_bodies(self, change: Callable[[Graph], Graph]) -> Node:
         """This node with ``change(body)`` for each of its bodies; the very same node when no body changes."""
+        if not self.bodies:
+            return self
         new = replace(self, attrs={name: _changed(attr, change) for name, attr in self.attrs.items()})
         return self if all(one is two for one, two in zip(new.bodies, self.bodies, strict=True)) else new
 
@@ -238,6 +232,11 @@ class Graph:
     @cached_property
     def output_names(self) -> frozenset[str]:
         return frozenset(value.name for value in self.outputs)
+
+    @cached_property
+    def ops(self) -> frozenset[str]:
+        """The operators of the nodes."""
+        return frozenset(node.op for node in self.nodes)
 
     @cached_property
     def producers(self) -> Mapping[str, Node]:

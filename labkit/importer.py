@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
@@ -55,7 +55,8 @@ class Importer:
                 known[node.output[0]] = Value(node.output[0], TensorType.of(array))
                 continue
             nodes.append(self.node(node, known, constant, declared))
-            known.update((value.name, value) for value in nodes[-1].results)
+            for value in nodes[-1].results:
+                known[value.name] = value
         outputs = tuple(_output(protos.to_value(info), known.get(info.name)) for info in proto.output)
         captures = _captures(outside, known, nodes, outputs) if outside else ()
         return Graph(proto.name, inputs, outputs, tuple(nodes), constants, dict(self.opsets), captures)
@@ -63,16 +64,17 @@ class Importer:
     def node(
         self, proto: NodeProto, known: Mapping[str, Value], constant: Constant, declared: Mapping[str, Value]
     ) -> Node:
-        inputs = tuple(_known(proto, name, known) if name else None for name in proto.input)
+        inputs = _read(proto, proto.input, known)
         if proto.domain == DOMAIN and proto.op_type in self.fused:
             return self.fused_node(proto, inputs, constant)
         attrs = {a.name: protos.to_attribute(a, lambda g: self.inner(proto, g, known)) for a in proto.attribute}
         domain = "" if proto.domain == "ai.onnx" else proto.domain
-        names = tuple(Value(name) if name else None for name in proto.output)
+        names = tuple([Value(name) if name else None for name in proto.output])
         draft = Node(proto.op_type, inputs, names, attrs, domain, proto.name)
         check(draft, {a.name: a.type for a in proto.attribute}, self.opsets)
         types = infer_types(draft, constant, self.opsets)
-        outputs = tuple(v and _typed(v.name, types.get(v.name), declared.get(v.name)) for v in draft.outputs)
+        pairs = zip(names, types, strict=True)
+        outputs = tuple([v and _typed(v.name, kind, declared.get(v.name)) for v, kind in pairs])
         return Node(draft.op, inputs, outputs, attrs, domain, proto.name)
 
     def inner(self, node: NodeProto, proto: GraphProto, known: Mapping[str, Value]) -> Graph:
@@ -98,7 +100,7 @@ class Importer:
         for step in function.node:
             nodes.append(self.node(step, known, lambda value: constant(fed.get(value.name)) if value else None, {}))
             known.update((value.name, value) for value in nodes[-1].results)
-        results = tuple(_known(proto, name, known) for name in function.output)
+        results = tuple(filter(None, _read(proto, function.output, known)))
         opsets = {entry.domain: entry.version for entry in function.opset_import}
         body = Graph(function.name, formals, results, tuple(nodes), opsets=opsets)
         outputs = tuple(replace(value, name=name) for value, name in zip(results, proto.output, strict=True))
@@ -134,10 +136,11 @@ def _sorted(proto: GraphProto) -> list[NodeProto]:
         raise GraphError(f"the nodes form a cycle: {names}; a graph must be acyclic") from None
 
 
-def _known(proto: NodeProto, name: str, known: Mapping[str, Value]) -> Value:
-    if name not in known:
-        raise GraphError(f"{protos.label(proto)} reads {name!r}, which nothing assigns")
-    return known[name]
+def _read(proto: NodeProto, names: Iterable[str], known: Mapping[str, Value]) -> tuple[Value | None, ...]:
+    try:
+        return tuple([known[name] if name else None for name in names])
+    except KeyError as error:
+        raise GraphError(f"{protos.label(proto)} reads {error}, which nothing assigns") from None
 
 
 def _as_read(value: Value) -> Value:

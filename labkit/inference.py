@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import onnx
@@ -18,27 +18,35 @@ _SMALL_CONSTANT = 1024  # elements: shapes, axes and sizes are read by inference
 
 def infer_types(
     node: Node, constant: Callable[[Value | None], Array | None], opsets: Mapping[str, int]
-) -> dict[str, TensorType | None]:
-    """Types of a node's outputs by name. GraphError when the inputs do not fit a row of the op table.
+) -> tuple[TensorType | None, ...]:
+    """Types of a node's outputs, in their order. GraphError when the inputs do not fit a row of the op table.
 
-    Empty when neither the table nor ONNX knows the operator, or an input is no tensor.
+    All None when neither the table nor ONNX knows the operator, or an input is no tensor.
     """
-    by_table = infer(node, constant, opsets.get("", 1))
-    if by_table is not None:
-        return {value.name: kind for value, kind in zip(node.outputs, by_table, strict=False) if value}
+    found = infer(node, constant, opsets.get("", 1))
+    types = _by_onnx(node, constant, opsets) if found is None else found
+    return (*types, *[None] * (len(node.outputs) - len(types)))
+
+
+def _by_onnx(
+    node: Node, constant: Callable[[Value | None], Array | None], opsets: Mapping[str, int]
+) -> tuple[TensorType | None, ...]:
     version = opsets.get(node.domain, 1)
-    if not onnx.defs.has(node.op, version, node.domain) or any(v.type is None for v in node.inputs if v):
-        return {}
-    types = tuple(value and value.type for value in node.inputs)
+    if not _known(node.op, version, node.domain) or not all(v.type for v in node.inputs if v):
+        return ()
+    types = tuple([value and value.type for value in node.inputs])
     data = tuple(map(_data, map(constant, node.inputs)))
-    present = tuple(value is not None for value in node.outputs)
+    present = tuple([value is not None for value in node.outputs])
     question = (node.op, node.domain, tuple(opsets.items()), tuple(node.attrs.items()), types, data, present)
     try:
         found = _onnx_types.__wrapped__(*question) if node.bodies else _onnx_types(*question)
     except TypeError:  # an attribute that has no hash, as a tensor
         found = _onnx_types.__wrapped__(*question)
     pairs = zip(node.outputs, found, strict=False)
-    return {value.name: _named(kind, value.name) for value, kind in pairs if value and kind}
+    return tuple([kind and _named(kind, value.name) if value else None for value, kind in pairs])
+
+
+_known = cache(onnx.defs.has)
 
 
 def _named(kind: TensorType, name: str) -> TensorType:

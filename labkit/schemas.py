@@ -30,8 +30,9 @@ def _schema(op: str, version: int, domain: str) -> _Schema | None:
     if not onnx.defs.has(op, version, domain):
         return None
     found = onnx.defs.get_schema(op, version, domain)
-    kinds: dict[str, Any] = {name: attribute.type for name, attribute in found.attributes.items()}
-    required = tuple(name for name, attribute in found.attributes.items() if attribute.required)
+    attributes = found.attributes  # made anew each time
+    kinds: dict[str, Any] = {name: attribute.type for name, attribute in attributes.items()}
+    required = tuple(name for name, attribute in attributes.items() if attribute.required)
     ends = (found.min_input, found.max_input), (found.min_output, found.max_output)
     return _Schema(*ends, {name: int(kind) for name, kind in kinds.items()}, required)
 
@@ -42,30 +43,37 @@ def check(node: Node, kinds: Mapping[str, int], opsets: Mapping[str, int]) -> No
 
     (``onnx.checker`` says as much, but of whole models with their weights, and at a hundred times the cost.)
     """
-    names = (value.name for value in (*node.inputs, *node.outputs) if value)
-    if {*map(type, (node.op, node.domain, node.name, *names))} != {str}:
-        raise GraphError(f"node {node.op!r} has a name that is no UTF-8 text")
-    schema = _schema(node.op, opsets.get(node.domain, 1), node.domain)
+    try:
+        "".join([node.op, node.domain, node.name, *[value.name for value in (*node.inputs, *node.outputs) if value]])
+    except TypeError:  # bytes among them
+        raise GraphError(f"node {node.op!r} has a name that is no UTF-8 text") from None
+    version = opsets.get(node.domain, 1)
+    dtypes = tuple([value and value.dtype for value in node.inputs])
+    if complaint := _complaint(node.op, version, node.domain, tuple(kinds.items()), dtypes, len(node.outputs)):
+        raise GraphError(f"{node.label}{complaint}")
+
+
+@cache  # the nodes of a network are alike
+def _complaint(
+    op: str, version: int, domain: str, kinds: tuple[tuple[str, int], ...], dtypes: tuple[str | None, ...], outputs: int
+) -> str:
+    """What is wrong with a node of so many inputs and outputs; empty when nothing is."""
+    schema = _schema(op, version, domain)
     if schema is None:
-        return
-    for what, count, (least, most) in (
-        ("inputs", len(node.inputs), schema.inputs),
-        ("outputs", len(node.outputs), schema.outputs),
-    ):
+        return ""
+    for what, count, (least, most) in (("inputs", len(dtypes), schema.inputs), ("outputs", outputs, schema.outputs)):
         if not least <= count <= most:
-            raise GraphError(f"{node.label} has {count} {what}; ONNX asks for {least} to {most}")
-    for name, kind in kinds.items():
+            return f" has {count} {what}; ONNX asks for {least} to {most}"
+    for name, kind in kinds:
         if schema.attributes.get(name) != kind:
-            raise GraphError(f"{node.label}: attribute {name!r} is unknown or of the wrong type")
-    if missing := [name for name in schema.required if name not in kinds]:
-        raise GraphError(f"{node.label} lacks its attribute {missing[0]!r}")
-    dtypes = tuple(value and value.dtype for value in node.inputs)
-    if complaint := _complaint(node.op, opsets.get(node.domain, 1), node.domain, dtypes):
-        raise GraphError(f"{node.label}: {complaint}")
+            return f": attribute {name!r} is unknown or of the wrong type"
+    if missing := [name for name in schema.required if name not in dict(kinds)]:
+        return f" lacks its attribute {missing[0]!r}"
+    complaint = _of_types(op, version, domain, dtypes)
+    return complaint and f": {complaint}"
 
 
-@cache
-def _complaint(op: str, version: int, domain: str, dtypes: tuple[str | None, ...]) -> str:
+def _of_types(op: str, version: int, domain: str, dtypes: tuple[str | None, ...]) -> str:
     """What is wrong with these element types of inputs, as far as they are known; empty when nothing is."""
     found = onnx.defs.get_schema(op, version, domain)
     allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in found.type_constraints}

@@ -75,8 +75,8 @@ def _typed(
     try:
         found = infer_types(replace(node, inputs=fed), lambda value: known.get(value.name) if value else None, opsets)
     except GraphError:
-        found = {}  # what does not fit, the run will say
-    pairs = ((value, found.get(value.name) or value.type) for value in node.results)
+        found = (None,) * len(node.outputs)  # what does not fit, the run will say
+    pairs = [(value, kind or value.type) for value, kind in zip(node.outputs, found, strict=True) if value]
     return [(value, kind) for value, kind in pairs if kind is not None]
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from labkit.errors import GraphError
 from labkit.graph import Array, Dim, Shape, TensorType
@@ -14,8 +13,7 @@ from labkit.graph import Array, Dim, Shape, TensorType
 Types: TypeAlias = tuple[TensorType, ...]
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """What a rule knows of a node: attributes, input types, the arrays of constant inputs, the opset, and ``key``,
     the name of its first output, from which the names of unknown dims are made."""
 

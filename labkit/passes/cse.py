@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.graph import Graph, Node, TensorType, Value
+from labkit.graph import Array, Graph, Node, TensorType, Value
 from labkit.passes.fold import RANDOM
 from labkit.passes.rewriting import Rewrite, Sweep, View
 from labkit.schemas import default_attributes
@@ -66,20 +66,29 @@ def _attributes(node: Node, opset: int) -> Hashable:
 
 
 def equal_constants(graph: Graph) -> dict[str, Value]:
-    """For each constant that repeats an earlier one, that earlier one. A default of an input never counts."""
+    """For each constant that repeats an earlier one, that earlier one. A default of an input never counts, and what
+    nobody reads is not looked at."""
     alike: dict[Hashable, list[str]] = {}
     found = {}
     for name, array in graph.constants.items():
-        if name in graph.input_names:
+        if name in graph.input_names or name not in graph.readers:
             continue
         sample = array.flat[:8]  # weights differ early: nearly all are told apart without reading them whole
         earlier = alike.setdefault((array.shape, _frozen(sample)), [])
-        twin = next((other for other in earlier if _frozen(graph.constants[other]) == _frozen(array)), None)
+        twin = next((other for other in earlier if _same_bits(graph.constants[other], array)), None)
         if twin is None:
             earlier.append(name)
         else:
             found[name] = Value(twin, TensorType.of(array))
     return found
+
+
+def _same_bits(one: Array, two: Array) -> bool:
+    """Whether two arrays of one shape and type hold the same bits: a NaN is itself, and +0 is not −0."""
+    bits = f"u{one.itemsize}"
+    if one.dtype == object or bits not in ("u1", "u2", "u4", "u8"):
+        return _frozen(one) == _frozen(two)
+    return np.array_equal(one.view(bits), two.view(bits))
 
 
 def _frozen(attr: Any) -> Hashable:

@@ -75,7 +75,7 @@ class Editor:
 
     def _typed_again(self, node: Node) -> Node:
         types = infer_types(node, self.constant, self.opsets)
-        outputs = tuple(value and _better(value, types.get(value.name)) for value in node.outputs)
+        outputs = tuple(value and _better(value, kind) for value, kind in zip(node.outputs, types, strict=True))
         for old, new in zip(node.outputs, outputs, strict=True):
             if old is not new and new is not None:
                 self._instead[new.name] = new

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol, TypeAlias
 
 from labkit.graph import Array, Graph, Node, Value
@@ -98,6 +99,8 @@ class Sweep:
     table: Table
 
     def __call__(self, graph: Graph) -> Graph:
+        if "*" not in self.table and self.table.keys().isdisjoint(graph.ops):
+            return graph
         editor = Editor(graph)
         for node in graph.nodes:
             current = editor.current(node)
@@ -128,7 +131,13 @@ class Sweep:
 
     def _rules(self, node: Node) -> tuple[Rule, ...]:
         """The rules for an operator of ONNX's own domain: another domain's operators may mean anything."""
-        return () if node.domain else self.table.get(node.op, ()) + self.table.get("*", ())
+        return () if node.domain else self._all_rules.get(node.op, self._all_rules["*"])
+
+    @cached_property
+    def _all_rules(self) -> Table:
+        """The rules for each operator, those for all of them included."""
+        for_all = self.table.get("*", ())
+        return {op: rules if op == "*" else rules + for_all for op, rules in {"*": (), **self.table}.items()}
 
 
 def combined(*tables: Table) -> Table:

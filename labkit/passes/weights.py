@@ -126,7 +126,9 @@ def absorb_before(view: View, first: Node, x: Value, affine: Affine, conv: Node)
 
 
 def _times(weight: Array, factor: Array) -> Array:
-    """The product in the precision of the weight."""
+    """The product in the precision of the weight, which is the very same for a factor of ones."""
+    if (factor == 1).all():
+        return weight
     with np.errstate(all="ignore"):
         return np.asarray(weight * factor.astype(weight.dtype))
 
@@ -155,6 +157,8 @@ def _with_weights(view: View, node: Node, last: Node, new: Mapping[int, Array]) 
     inputs = list(node.inputs)
     constants: dict[str, Array] = {}
     for index, array in new.items():
+        if index < len(inputs) and array is view.constant(inputs[index]):
+            continue
         with np.errstate(all="ignore"):
             rounded = array.astype(dtype, copy=False)
         if not np.isfinite(rounded).all():

@@ -161,7 +161,7 @@ class Draft:
         draft = Node(op, inputs, tuple(name and Value(name) for name in names), attrs or {})  # type: ignore[misc]
         if types is None:
             try:
-                found = infer_types(draft, self.known, {"": self.opset})
+                found = dict(zip(names, infer_types(draft, self.known, {"": self.opset}), strict=True))
             except GraphError:
                 raise Unsuitable from None
         else:

@@ -45,7 +45,7 @@ class Clutter:
         name = f"clutter{len(self.nodes)}"
         draft = Node(op, tuple(inputs), (Value(name),), attrs or {}, name=name)
         types = infer_types(draft, lambda value: value and self.constants.get(value.name), self.graph.opsets)
-        self.nodes.append(replace(draft, outputs=(Value(name, types[name]),)))
+        self.nodes.append(replace(draft, outputs=(Value(name, types[0]),)))
         return self.nodes[-1].output
 
     def constant(self, array: np.ndarray) -> Value:

@@ -46,8 +46,7 @@ class Sketch:
         """A node. ``out`` names its outputs, several split at spaces; gives the Value, or a tuple of several."""
         names = out.split() or [f"v{len(self._nodes)}"]
         draft = Node(op, reads, tuple(map(Value, names)), attrs)
-        found = {names[0]: kind} if kind else infer_types(draft, self._known, self._opsets)
-        outputs = tuple(Value(name, found.get(name)) for name in names)
+        outputs = tuple(map(Value, names, (kind,) if kind else infer_types(draft, self._known, self._opsets)))
         self._nodes.append(Node(op, reads, outputs, attrs))
         return outputs if len(outputs) > 1 else outputs[0]
 
