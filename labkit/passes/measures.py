@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from labkit.graph import Graph, Node
 from labkit.passes.cse import equal_constants
+from labkit.passes.layout_kernels import IMAGES, is_settled
 from labkit.passes.reshaping import RESHAPES
 
 Count: TypeAlias = Callable[[Graph], int]
@@ -86,6 +87,12 @@ def waits_for_movers(graph: Graph) -> int:
 def waits_for_pads(graph: Graph) -> int:
     """Pairs of a Pad and a node behind it that is none."""
     return _behind(graph, {"Pad"})
+
+
+def images_in_the_file_s_order(graph: Graph) -> int:
+    """Kernels on images that have not changed to the machine's order of axes."""
+    on_images = (node for node in graph.nodes if any(step.op in IMAGES and not step.domain for step in node.steps))
+    return sum(not is_settled(node) for node in on_images)
 
 
 def _behind(graph: Graph, ops: Collection[str]) -> int:

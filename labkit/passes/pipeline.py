@@ -66,6 +66,7 @@ MEASURES: dict[str, Measure] = {
     "dead": (measures.nodes, measures.constants),
     "fuse": (measures.nodes,),
     "depth-first": (measures.nodes,),
+    "layout": (measures.images_in_the_file_s_order,),
 }
 
 # A level is a list of phases, each repeated until nothing changes: what is fused is hidden from the basic passes, so

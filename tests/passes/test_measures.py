@@ -15,9 +15,9 @@ from tests.fuzz.generate import generate
 SEEDS = range(400)
 
 
-def steps_that_do_not_fall(graph):
+def steps_that_do_not_fall(graph, level="basic"):
     before, found = graph, []
-    for step in labkit.optimize(graph).steps:
+    for step in labkit.optimize(graph, level).steps:
         measure = MEASURES[step.name]
         if not measured(measure, step.graph) < measured(measure, before):
             found.append(f"{step.name}, round {step.round}: {described(measure, before, step.graph)}")
@@ -26,7 +26,7 @@ def steps_that_do_not_fall(graph):
 
 
 def test_every_pass_of_a_level_states_its_measure():
-    assert {name for phases in LEVELS["basic"] for name in phases} <= MEASURES.keys()
+    assert {name for phases in LEVELS.values() for names in phases for name in names} == MEASURES.keys()
 
 
 def test_each_step_makes_the_measure_of_its_pass_smaller_on_random_graphs():
@@ -39,6 +39,20 @@ def test_each_step_makes_the_measure_of_its_pass_smaller_on_random_graphs():
         except GraphError:
             continue  # a graph that cannot run
     assert steps > 2 * len(SEEDS)
+
+
+def test_each_step_makes_the_measure_of_its_pass_smaller_on_a_network_laid_out():
+    graph = zoo.resnet50()
+    assert not steps_that_do_not_fall(graph, "all")
+    assert any(step.name == "layout" for step in labkit.optimize(graph, "all").steps)
+
+
+def test_each_step_makes_the_measure_of_its_pass_smaller_on_random_graphs_laid_out():
+    for seed in SEEDS[:100]:
+        try:
+            assert not steps_that_do_not_fall(generate(seed), "all"), f"seed {seed}"
+        except GraphError:
+            continue
 
 
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.guard)
