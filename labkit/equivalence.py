@@ -5,20 +5,19 @@ The judge is onnxruntime with its own optimisations off where it is installed, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from labkit.draws import draws
 from labkit.errors import LabError, NotEquivalent
-from labkit.graph import Array, Graph, TensorType, Value
+from labkit.graph import Array, Graph, Value
 from labkit.interpreter import evaluate, run
 from labkit.onnx_io import to_model
-from labkit.sizes import MOST_BYTES, check_sizes
-from labkit.units import format_bytes
+from labkit.sizes import check_sizes
 
 Runner: TypeAlias = Callable[[dict[str, Array]], list[Any]]
 
@@ -187,50 +186,6 @@ def _disputed(graph: Graph, feeds: dict[str, Array], results: list[Any]) -> bool
             if not np.array_equal(first[odd], second[odd], equal_nan=True):
                 return True
     return False
-
-
-def draws(graph: Graph, seed: int) -> Iterator[tuple[str, dict[str, Array]]]:
-    """Named input sets. A symbolic dim is 2, to differ from 1; an input with a default is fed every other time."""
-    rng = np.random.default_rng(seed)
-    for index, kind in enumerate(_KINDS):
-        fed = [value for value in graph.inputs if index % 2 or value.name not in graph.constants]
-        yield kind, {value.name: _draw(rng, value, kind) for value in fed}
-
-
-_MOST_AXES = 64  # of an array, says NumPy
-_STRANGE = "NaN and infinities"
-_KINDS = ("normal", "normal again", "negative", "zeros", "denormals", _STRANGE)
-
-
-def _draw(rng: np.random.Generator, value: Value, kind: str) -> Array:
-    if value.type is None or value.type.shape is None:
-        raise LabError(f"input {value.name!r} declares no shape; no input can be drawn for it")
-    dtype = value.type.dtype
-    shape = tuple(dim if isinstance(dim, int) else 2 for dim in value.type.shape)
-    if len(shape) > _MOST_AXES or 8 * prod(shape) > MOST_BYTES:
-        size = f"{len(shape)} axes, {format_bytes(value.type.nbytes)}"
-        most = f"{_MOST_AXES} axes and {format_bytes(MOST_BYTES)} of doubles"
-        raise LabError(f"input {value.name!r} is too large to be drawn: {size}; {most} would do")
-    if dtype == "string":
-        return rng.choice(np.array(["a", "b", ""], dtype=object), shape)
-    if dtype == "bool":
-        return np.asarray(rng.random(shape) > 0.5)
-    if _is_integer(value.type):
-        return np.asarray(rng.integers(0, 5, shape) if kind != "zeros" else np.zeros(shape)).astype(dtype)
-    array = rng.standard_normal(shape)
-    if kind == "negative":
-        array = -np.abs(array)
-    if kind == "zeros":
-        array = np.copysign(0.0, array)
-    if kind == "denormals":
-        array = array * (1e-40 if dtype == "float32" else 1e-310 if dtype == "float64" else 1e-7)
-    if kind == _STRANGE:
-        array = np.where(rng.random(shape) < 0.01, rng.choice([np.nan, np.inf, -np.inf], shape), array)
-    return np.asarray(array).astype(dtype)
-
-
-def _is_integer(kind: TensorType) -> bool:
-    return kind.dtype.startswith(("int", "uint"))
 
 
 def _largest(values: Any) -> float:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.equivalence import draws
+from labkit.draws import draws
 from labkit.errors import LabError
 from labkit.graph import Array, Dim, Graph, TensorType, itemsize
 from labkit.onnx_io import load, save

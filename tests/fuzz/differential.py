@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import labkit
-from labkit.equivalence import draws
+from labkit.draws import draws
 from labkit.errors import LabError
 from labkit.graph import Graph
 from labkit.hardware import Hardware

@@ -9,7 +9,7 @@ import pytest
 
 import labkit
 from labkit.costing import cost
-from labkit.equivalence import draws
+from labkit.draws import draws
 from labkit.graph import Graph
 from labkit.hardware import Hardware
 from labkit.passes.layout import strategies

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from labkit.course.checking import CheckFailed, Function
-from labkit.equivalence import draws
+from labkit.draws import draws
 from labkit.errors import GraphError, LabError
 from labkit.graph import Array, Graph, Node, TensorType, Value, read_only
 from labkit.inference import infer_types
