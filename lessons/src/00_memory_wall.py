@@ -3,7 +3,7 @@
 #
 # > **Goal.** After this hour you can count the bytes and the arithmetic of a kernel, place it under a machine's
 # > roofline, say what limits it and what would make it faster, and compare machines by their ridge, not by their
-# > peak. Every number below is counted by the cell above it, not quoted.
+# > peak. Every result below is counted by a cell. Only the figures of the machines and of energy are quoted.
 #
 # | part | minutes |
 # |---|---|
@@ -36,9 +36,10 @@ from labkit.search import best_tile
 from labkit.units import format_bytes, format_rate, format_seconds
 
 # %% [markdown]
-# One machine for the whole lesson. It computes on a **chip** that has a small, fast memory of its own, the **SRAM**.
-# Data lives in a large memory beside the chip, the **DRAM**. Every explorer below follows this panel. `large` is for
-# the projector.
+# One machine for the whole lesson, an **NPU** (neural processing unit). It computes on a **chip** that has a small,
+# fast memory of its own, the **SRAM**. Data lives in a large memory beside the chip, the **DRAM**. Every explorer below
+# follows this panel. `launch` is the time that starting a program takes; line, vector and NHWC belong to lesson 01.
+# `large` is for the projector.
 
 # %%
 machine = panel.show()
@@ -120,13 +121,13 @@ print(f"the transfers take {transfers_s / arithmetic_s:,.0f} times as long")
 # with ten times the FLOP/s is ten times as fast."
 #
 # **Predict.** How many times as fast is the addition with ten times the peak? With ten times the bandwidth? And with
-# float16, that is half the bytes, on the machine as it is?
+# float16, 2 bytes an element, on the machine as it is?
 
 # %%
 my_belief = predict("ten times", peak=None, bandwidth=None, float16=None)
 
 # %% [markdown]
-# **Experiment.** The `RooflineEstimate` of a kernel is the longer of its two times, and what starting it costs (none
+# **Experiment.** The `RooflineEstimate` of a kernel is the longer of its two times, plus what starting it costs (none
 # here).
 
 # %%
@@ -270,7 +271,8 @@ print(roof)
 # %% [markdown]
 # ## 5 · Four machines
 #
-# Machines are sold by their peak. Here are four, each with public figures:
+# Machines are sold by their peak. Here are four, each with public figures: two NPUs, a **DSP** (digital signal
+# processor) and a **GPU** (graphics processor).
 
 # %%
 print(f"{'machine':16}{'peak':>16}{'DRAM':>12}{'SRAM':>10}{'ridge':>8}{'FLOP per float32':>19}")
@@ -282,7 +284,7 @@ for name in Hardware.presets():
 
 # %% [markdown]
 # The peaks of the two NPUs are those of 8-bit integers, the other two those of float32. A ridge always belongs to one
-# number format.
+# number format. This lesson takes all four for float32, which flatters the NPUs.
 #
 # **Predict.** The DSP has less than a sixth of the edge NPU's peak. Which of the two adds arrays faster, and how many
 # times? Which one is faster at the product of 1024×1024×1024?
@@ -311,9 +313,10 @@ for kernel, name in (("add", "add n×n"), ("product", "product n×n×n, best til
 my_machines.compare(**faster)
 
 # %% [markdown]
-# **Explain.** For a memory-bound kernel the bandwidth decides, and the slower chip wins. At the product the NPU is
-# still memory-bound, and far from its peak; its ridge asks for more than 512 KiB of SRAM can give. Never say "a product
-# is compute-bound" without naming machine, size and SRAM.
+# **Explain.** For a memory-bound kernel the bandwidth decides, and the chip with the lower peak wins. At the product
+# the NPU is still memory-bound, and far from its peak. Its ridge asks for more than n/6, the intensity when every byte
+# moves once (part 4), so at this n no SRAM would be large enough. Never say "a product is compute-bound" without naming
+# machine, size and SRAM.
 #
 # **Your turn.** Build a machine that reaches its peak at the product of n = 1024, but is slower at it than the edge
 # NPU. It joins the picture as `custom`.
@@ -326,8 +329,8 @@ _ = machine.set(preset="edge-npu")
 # %% [markdown]
 # ## 6 · A batch
 #
-# A fully connected layer multiplies a vector with a matrix of weights: 4096×4096 of them. Each weight is used once: 2
-# FLOP for 4 bytes. With a **batch** of b images, each weight that comes is used b times.
+# A fully connected layer multiplies a vector with a matrix of weights: 4096×4096 of them. Each weight is used once, for
+# a multiply and an add. With a **batch** of b images, each weight that comes is used b times.
 #
 # **Predict.** What is the intensity for one image? For 16? From which batch on (1, 2, 4, … 1024) is the DSP
 # compute-bound? And the edge NPU (0 for never)?
@@ -381,8 +384,9 @@ for size in (1, 16, 256):
 # %% [markdown]
 # ## 7 · Energy
 #
-# Time is one cost of a byte, energy the other. These are figures for one older process (45 nm; Horowitz 2014). Newer
-# ones are lower throughout, but their ratio is what matters.
+# Time is one cost of a byte, energy the other. These are figures for one older process (45 nm; Horowitz 2014), in
+# picojoules, 10⁻¹² J. The SRAM is a small one of 8 KiB; a larger one costs more. Newer processes are lower throughout,
+# but the ratio of the lines is what matters.
 
 # %%
 table = EnergyTable.load()
@@ -398,7 +402,8 @@ print(f"a floating-point operation  {table.flop_pj:6.2f} pJ")
 my_energy = predict("energy", flop_per_byte=None, add_percent=None, product_percent=None)
 
 # %% [markdown]
-# **Experiment.** Each is planned for the machine, and `energy` weighs the bytes and the FLOP of the plan.
+# **Experiment.** Each is planned for the machine, and `energy` weighs the bytes and the FLOP of the plan. It lets each
+# FLOP read 4 bytes of SRAM, two float32 for a multiply and an add. What comes or goes passes through the SRAM as well.
 
 # %%
 shares = {}
@@ -462,7 +467,7 @@ check = quiz.show(
         why="It is memory-bound before, and after.",
     ),
     quiz.Question(
-        "One image through a layer of 1024×1024 with float16 weights is …",
+        "One image through a layer of 1024×1024 with float16 weights, on the edge NPU, is …",
         f"{vector.estimate.limit}-bound",
         choices=("memory-bound", "compute-bound"),
         why="Each weight is used once: about 1 FLOP/byte.",
@@ -489,7 +494,7 @@ score()
 # - The ridge is peak / bandwidth: what a machine asks of a kernel. A higher peak asks for more.
 # - Reuse raises the intensity, but only as far as the program and the SRAM let it. FLOP cannot tell a good program from
 #   a bad one; bytes can.
-# - A batch reuses weights. It costs latency, and it ends where the SRAM ends.
+# - A batch reuses weights. It costs latency, the wait for a first result, and it ends where the SRAM ends.
 # - A byte from DRAM costs the energy of dozens of operations.
 #
 # The levers of this course all save bytes: how a tensor lies in memory (01), how much of it is on the chip at a time

@@ -18,7 +18,7 @@
 # | Self-check, score and the way on | 3 |
 #
 # **How to work.** Predict first and write it into the cell. Then run the experiment, compare, and explain the
-# difference to your neighbour. A prediction is locked as soon as it is compared.
+# difference to your neighbour. A prediction is locked as soon as it is compared; at the end you see your score.
 
 # %%
 import numpy as np
@@ -61,9 +61,9 @@ x.layout
 # %% [markdown]
 # ## 2 · Strides, by hand and by code
 #
-# The **stride** of an axis is the number of elements you skip in storage when its index grows by one. In a layout
-# without gaps the fastest axis has stride one, and each slower axis has the product of all lengths that are faster
-# than it. The element (n, c, h, w) then lies at
+# The **stride** of an axis is the number of elements you skip in storage when its index grows by one. The **fastest**
+# axis is the one whose index changes first as you walk along the storage. In a layout without gaps it has stride one,
+# and each slower axis has the product of all lengths that are faster than it. The element (n, c, h, w) then lies at
 #
 # offset = n · stride_N + c · stride_C + h · stride_H + w · stride_W
 #
@@ -132,8 +132,9 @@ my_lines = predict("lines of one pixel", nhwc=None, nchw=None)
 
 # %% [markdown]
 # **Experiment.** One box is one line. A hatched cell with a black frame is read by this run. Change the layout,
-# then move the `run` slider (click it, then use the arrow keys) and watch the text beside the picture. A walk is a
-# sequence of runs: in the walk `channel` each run is one pixel with all its channels.
+# then move the `run` slider (click it, then use the arrow keys) and watch the text beside the picture. A **walk** is a
+# sequence of **runs**: in the walk `channel` each run is one pixel with all its channels. A run **straddles** when
+# bytes that lie side by side in it are on both sides of a line border (part 5).
 
 # %%
 explorer = layouts.show(shape, "NHWC")
@@ -175,7 +176,8 @@ print(explorer.set(order="NHWC"))
 print(explorer.set(walk="channel", N=1, C=5, H=3, W=5, line_bytes=32, base=8, run=4))
 
 # %% [markdown]
-# A state that cannot exist is no crash. It is a sentence in the view, and the next move repairs it.
+# A state that cannot exist is no crash. It is a sentence in the view, and the next move repairs it. NCHW4c, a layout in
+# blocks of four channels (part 4), cannot hold five:
 
 # %%
 print(explorer.set(order="NCHW4c"))
@@ -200,6 +202,9 @@ print("shape  ", blocked.shape, "- a split by hand:", Layout.dense((1, 16, 8, 8)
 
 # %%
 my_best = predict("best layout of each walk", channel=None, row=None, plane=None)
+
+# %% [markdown]
+# **Experiment.** The first run of each walk, and in brackets the share of the fetched bytes that it uses.
 
 # %%
 big = (1, 16, 8, 8)
@@ -231,10 +236,10 @@ for walk in ("channel", "row", "plane"):
 # the line. The reasoning: its bytes are neighbours, and they are fewer than a line has.
 #
 # **Predict.** How many of the sixteen pixels of a 4×4 image with three float32 channels cross a line border? The
-# belief says none.
+# belief says none: write 0 if you share it.
 
 # %%
-my_straddles = predict("straddling pixels", pixels_across_a_border=0)
+my_straddles = predict("straddling pixels", pixels_across_a_border=None)
 
 # %% [markdown]
 # **Experiment.** Count it. The addresses of every pixel are listed, and the pixels that cross a border of 64 bytes
@@ -280,7 +285,8 @@ for base in (0, 4, 8, 16, 32, 64):
 
 # %% [markdown]
 # That is why libraries align tensors and pad channel counts: three channels become four, and the straddles are
-# gone. The price is the padding itself: count it below.
+# gone. The price is the padding itself: count it below. (The walk `whole` is a single run over the whole tensor, so it
+# always crosses borders.)
 
 # %%
 for channels in (3, 4):
@@ -293,7 +299,8 @@ for channels in (3, 4):
 # ## 6 · Which machine likes which layout
 #
 # A convolution sums over channels: output = Σ over c of activation(c) × weight(c). **Every channel has its own
-# weight.** So there are three honest ways to use a vector unit, and each wants other neighbours in memory:
+# weight.** A **vector unit** does one operation on several neighbouring elements at once, each in a **lane** of its
+# own. There are three honest ways to use it here, and each wants other neighbours in memory:
 #
 # | scheme | one vector instruction does | must be neighbours |
 # |---|---|---|
@@ -332,14 +339,18 @@ for order, layout in filters.items():
     print(f"weights     {order}: output channels   {vector_loads(layout, I=0, H=0, W=0)} loads")
 
 # %% [markdown]
-# Weights lie in memory as well: O output channels, I input channels, H rows, W columns. Frameworks keep them in OIHW,
-# NHWC machines often in HWIO. The strip below shows them; in the walk `outputs` one run reads all output channels of
-# one input channel and one place of the kernel, in the walk `filter` it reads one whole filter.
+# Weights lie in memory as well: O output channels, I input channels, H rows, W columns. PyTorch and ONNX keep them in
+# OIHW, TensorFlow in HWIO. The strip below shows them; in the walk `outputs` one run reads all output channels of
+# one input channel and one place of the window, in the walk `filter` it reads one whole filter.
 #
-# **Predict.** Eight filters of 4×3×3 in float32: how many lines of 64 bytes does one run of `outputs` touch?
+# **Predict.** `outputs` likes HWIO, as the last two lines above say. Now the other walk, on eight filters of 4×3×3 in
+# float32: how many lines of 64 bytes does one run of `filter` touch?
 
 # %%
-my_weights = predict("lines of one run of outputs", oihw=None, hwio=None)
+my_weights = predict("lines of one run of filter", oihw=None, hwio=None)
+
+# %% [markdown]
+# **Experiment.** Change the layout and the walk.
 
 # %%
 weight_strip = layouts.show((8, 4, 3, 3), "OIHW")
@@ -350,16 +361,21 @@ print(weight_strip.set(order="HWIO"))
 print()
 print(weight_strip.set(walk="filter", run=3))
 
+# %% [markdown]
+# **Compare.**
+
 # %%
-uses = {order: layouts.data((8, 4, 3, 3), order, walk="outputs").use.lines_touched for order in ("OIHW", "HWIO")}
+uses = {order: layouts.data((8, 4, 3, 3), order, walk="filter").use.lines_touched for order in ("OIHW", "HWIO")}
 my_weights.compare(oihw=uses["OIHW"], hwio=uses["HWIO"])
 
 # %% [markdown]
-# **Explain.** Match the schemes with machines. Mobile NPUs and DSPs reduce over channels, or broadcast an
-# activation over output channels: they want NHWC (and weights to match). Tensor-core convolutions run in NHWC too;
-# NCHW input is transposed first. NCHW was the natural fit of the GPU kernels *before* tensor cores, which swept
-# over space, and CPU libraries block the channels by their vector width. The presets of this course say what their
-# kernels prefer (the GPU preset counts float32 *without* tensor cores):
+# **Explain.** A filter lies in one piece in OIHW and is scattered in HWIO: weights have no best order for all walks
+# either. Now match the schemes with machines. Mobile **NPUs** (neural processing units) and **DSPs** (digital signal
+# processors) reduce over channels, or broadcast an activation over output channels: they want NHWC (and weights to
+# match). **Tensor cores**, a GPU's units for small matrix products, run convolutions in NHWC too; NCHW input is
+# transposed first. NCHW was the natural fit of the GPU kernels *before* tensor cores, which swept over space. CPU
+# libraries block the channels by their vector width. The presets of this course say what their kernels prefer (the GPU
+# preset counts float32 *without* tensor cores):
 
 # %%
 for name in Hardware.presets():
@@ -370,10 +386,11 @@ for name in Hardware.presets():
 # ## 7 · Views and copies
 #
 # A **view** is a new layout over the same storage. It costs nothing, and a write through one view is seen through
-# all. Transposing, slicing, flipping and broadcasting need no copy, only other strides: also negative ones and
-# zero.
+# all. A **copy** has a storage of its own, and every element moves.
 #
-# **Predict.** Which of these five are views? Which stride becomes negative, and which ones zero?
+# **Predict.** Which of these five need a copy? Give the axes another order (`permute`), turn the rows upside down
+# (`flip`), take every second column, show one number a channel as a whole tensor (`broadcast`), bring the elements into
+# the order NHWC (`to_nhwc`).
 
 # %%
 my_views = predict(
@@ -384,6 +401,10 @@ my_views = predict(
     broadcast=None,
     to_nhwc=None,
 )
+
+# %% [markdown]
+# **Experiment.** Each result says whether it shares the storage of its source. Which stride is negative, which ones are
+# zero?
 
 # %%
 bias = StridedTensor.from_array(np.float32([[[[1]], [[2]], [[3]]]]))
@@ -400,13 +421,17 @@ for name, (source, result) in results.items():
     layout = result.layout
     print(f"{name:12} {kind}  {layout.shape}  strides {layout.strides}  offset {layout.offset}")
 
+# %% [markdown]
+# **Compare.**
+
 # %%
 my_views.compare(**kinds)
 
 # %% [markdown]
-# **Explain.** Two of them look alike and are opposites. `permute("NHWC")` renames the order of the indices and
-# moves nothing. `to("NHWC")` keeps the indices and moves every byte. The text below says so: the memory order of a
-# permuted tensor is still the old one.
+# **Explain.** Permuting, slicing, flipping and broadcasting need only other strides, also negative ones and zero. Two
+# of the five look alike and are opposites. `permute("NHWC")` renames the order of the indices and moves nothing.
+# `to("NHWC")` keeps the indices and moves every byte. The text below says so: the memory order of a permuted tensor is
+# still the old one.
 
 # %%
 permuted, moved = x.permute("NHWC"), x.to("NHWC")
@@ -453,6 +478,9 @@ print("satisfies", pooled.layout.orders(), "| bytes moved:", ledger.traffic.nbyt
 # %%
 my_price = predict("price of a transform", bytes_moved=None)
 
+# %% [markdown]
+# **Experiment and compare.**
+
 # %%
 ledger = Ledger()
 activation = StridedTensor.from_array(np.zeros((1, 64, 56, 56), np.float32), "NCHW")
@@ -463,8 +491,8 @@ my_price.compare(bytes_moved=ledger.traffic.nbytes)
 print("that is", format_bytes(ledger.traffic.nbytes))
 
 # %% [markdown]
-# Set a ReLU over the same tensor beside it. Both read everything once and write everything once, but the transform
-# computes nothing at all.
+# **Explain.** Set a ReLU over the same tensor beside it. Both read everything once and write everything once, but the
+# transform computes nothing at all.
 
 # %%
 pad = Scratchpad("512KiB")
@@ -496,14 +524,18 @@ for name, book in (("around every layer", sandwich), ("at the borders only", bou
 # each force another one in the middle.
 #
 # **A game: place the transposes by hand.** In the graph below the convolutions exist in NHWC only. Reshape, Flatten
-# and the product behind them read elements in the order of the file, NCHW. The kernels with a thick frame can do
+# and Gemm (a matrix product) read elements in the order of the file, NCHW. The kernels with a thick frame can do
 # either, and you choose. Where an arrow leads from one order into the other, the value is transposed, once for all its
 # readers on that side; this reads and writes all of it.
 #
-# **Predict.** Play until you cannot do better. How few bytes can the transposes move, in KiB, and how many are they?
+# **Predict.** Look at the graph, and do not play yet. How few bytes can the transposes move, in KiB, and how many are
+# they?
 
 # %%
 my_cut = predict("best placement", kib=None, transposes=None)
+
+# %% [markdown]
+# **Experiment.** Play until you cannot do better.
 
 # %%
 game = placement.show()

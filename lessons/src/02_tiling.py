@@ -39,8 +39,8 @@ from labkit.tiling import bounds, largest_square_tile, working_set_bytes
 from labkit.units import KIB, MIB, format_bytes
 
 # %% [markdown]
-# One machine for the whole lesson: an NPU with 512 KiB of **SRAM**, the memory on the chip. Every explorer below
-# follows this panel. `large` is for the projector.
+# One machine for the whole lesson: an NPU (a chip for neural networks) with 512 KiB of **SRAM**, the memory on the
+# chip. Every explorer below follows this panel. `large` is for the projector.
 
 # %%
 machine = panel.show()
@@ -49,8 +49,9 @@ machine
 # %% [markdown]
 # ## 1 · The naive product
 #
-# C = A · B, three loops: C[m,n] = Σ over k of A[m,k] · B[k,n]. An element of A is needed n times, an element of B m
-# times. A kernel that keeps nothing on the chip but registers fetches it from DRAM each time.
+# C = A · B, three loops: C[m,n] = Σ over k of A[m,k] · B[k,n]. With A of M×K and B of K×N, an element of A is needed N
+# times, an element of B M times. A kernel that keeps nothing on the chip but **registers**, the few values it is just
+# computing with, fetches it from DRAM each time.
 #
 # The **arithmetic intensity** of a kernel is its FLOP divided by the bytes it moves between DRAM and chip. A multiply
 # and an add are 2 FLOP, a float32 has 4 bytes.
@@ -143,8 +144,8 @@ for buffers in resident:
 # %% [markdown]
 # ## 3 · The walk over tiles
 #
-# Cutting a loop in two is called **split**, putting loops in another order **reorder**. These are the names of the
-# two schedule primitives in TVM's TensorIR. Watch what they do to the program. A `load` stands just inside the
+# Cutting a loop in two is called **split**, putting loops in another order **reorder**. These are their names in
+# TensorIR, the loop language of the compiler TVM. Watch what they do to the program. A `load` stands just inside the
 # innermost loop that changes which tile is needed:
 
 # %%
@@ -235,7 +236,7 @@ print("equal to NumPy's product:", np.array_equal(C, A @ B))
 my_intensity.compare(**counted)
 
 # %% [markdown]
-# **Explain.** 32 is the intensity of *one step's loads*, not of the product: C is missing. With c·4·m·n bytes for C,
+# **Explain.** 32 is the intensity of *one step's loads*, not of the product: C is missing. With c·4·M·N bytes for C,
 # c = 1 for store and 2 for load and store, the intensity is
 #
 # T / (4 · (1 + c·T / (2·K)))
@@ -262,7 +263,7 @@ for T in (16, 32, 64, 128, 256, 512, 1024):
     previous = intensity
 
 # %% [markdown]
-# It does while T is small beside K. Later the bytes of C, which no tile can save, take over.
+# Nearly, while T is small beside K. Later the bytes of C, which no tile can save, take over.
 #
 # Is 30 FLOP/byte enough? That depends on the machine, so never say "compute-bound" without naming it:
 
@@ -289,8 +290,9 @@ for name in Hardware.presets():
 my_ratio = predict("times the bound", T_128=None, T_209=None)
 
 # %% [markdown]
-# **Experiment.** Move TM. The star is your tile: it stands at the SRAM it needs and the bytes it moves. Can you bring
-# it down to the blue line? Then move the SRAM in the panel.
+# **Experiment.** Move TM. The star is your tile: it stands at the SRAM it needs and the bytes it moves. The solid blue
+# line, the ski slope, is the best tile for each SRAM. Can you bring the star down to it? Then move the SRAM in the
+# panel.
 
 # %%
 slope = tiling.show(machine.state)
@@ -313,7 +315,8 @@ my_ratio.compare(**times)
 # T = 209 is still well above the bound, although it fills the SRAM. Its shape is wrong. We come back to that in
 # part 7.
 #
-# The slope flattens where everything fits. From there on more SRAM buys nothing:
+# The slope ends at the floor. That takes no room for all three matrices: one whole matrix and a strip of each of the
+# others are enough. From there on more SRAM buys nothing:
 
 # %%
 for point in pareto(matmul(1024, 1024, 1024)).points[-4:]:
@@ -322,13 +325,13 @@ for point in pareto(matmul(1024, 1024, 1024)).points[-4:]:
 # %% [markdown]
 # ## 6 · Too large: three memories
 #
-# T = 256 needs 768 KiB. You will hear that the tiles then thrash, and that the intensity falls to that of the naive
-# product. Before you believe it, ask: *which memory, and which loop order?*
+# T = 256 needs 768 KiB. You will hear that the tiles then **thrash**, throw each other out again and again, and that
+# the intensity falls to that of the naive product. Before you believe it, ask: *which memory, and which loop order?*
 #
 # | memory | who decides what is on the chip |
 # |---|---|
 # | scratchpad | the program: it loads and stores tiles |
-# | LRU cache | the hardware: out goes the line that was not used for the longest time |
+# | LRU cache | the hardware: out goes the line that was not used for the longest time (least recently used) |
 # | OPT cache | an oracle: out goes the line whose next use is furthest away (Belady 1966); nobody can build it |
 #
 # **Predict.** With room enough, T = 256 would have 56.89 FLOP/byte. What is left of it in 512 KiB, in order mnk: on
@@ -350,12 +353,14 @@ except SramOverflow as error:
     print(error)
 
 # %% [markdown]
-# Now a cache of the same size. The loops run in front of it element by element, 2³¹ accesses, and one pass over them
-# gives the misses of LRU caches of *every* size (Mattson 1970).
+# Now a cache of the same size, in which a line may stand anywhere. The loops run in front of it element by element, and
+# one pass over all their accesses gives the misses of LRU caches of *every* size (Mattson 1970).
 
 # %%
 too_large = tiling.nest_of((1024,) * 3, (256,) * 3, "mnk")
-curve = miss_curve(nest_trace(too_large), line_bytes=64)
+trace = nest_trace(too_large)
+print(f"{trace.accesses:,} accesses")
+curve = miss_curve(trace, line_bytes=64)
 lru = {}
 for kib in (128, 256, 264, 512, 768, 1040):
     moved = 64 * (curve.misses(kib * KIB) + curve.write_backs(kib * KIB))
@@ -371,8 +376,9 @@ my_memories.compare(scratchpad=left, lru=lru[512])
 # %% [markdown]
 # **Explain.** A scratchpad does not degrade: the program has a bug, and it stops. A cache does not collapse either. C
 # is what was used longest ago when a new tile of B streams in, so it is C that is written out and read again. The
-# intensity about halves. The collapse everybody warns of comes later: find the line in the table where not even *one*
-# tile of 256² · 4 bytes stays, and compare it with the naive product.
+# intensity about halves. Even 768 KiB, room for just three tiles, do not save C: LRU keeps old tiles of A and B that
+# nobody needs soon. The collapse everybody warns of comes later: find the line in the table where not even *one* tile
+# of 256² · 4 bytes stays, and compare it with the naive product.
 #
 # OPT has to know the whole future, so it is simulated on a **twin**: every length and the tile a quarter, the SRAM a
 # sixteenth. Tile and SRAM then stand to each other as before, and FLOP per byte become a quarter. The twin has a
@@ -384,7 +390,7 @@ small = panel.show()
 small.set(sram_kib=small_sram // KIB)
 
 # %% [markdown]
-# Switch `memory` in the explorer. For LRU the orange line is this very nest on caches of all sizes.
+# Switch `memory` in the explorer. For LRU the orange line (dashes and dots) is this very nest on caches of all sizes.
 
 # %%
 memories = tiling.show(small.state, shape=",".join(map(str, shape)), TM=tile[0])
@@ -399,7 +405,7 @@ for memory in ("scratchpad", "lru", "opt"):
 
 # %% [markdown]
 # The gap between LRU and OPT is the price of not knowing the future. A program that manages a scratchpad *does* know
-# it. That is why accelerators have scratchpads, and why a tile has to fit.
+# it. That is one reason why accelerators have scratchpads, and why a tile has to fit.
 
 # %% [markdown]
 # ## 7 · Beat the square
@@ -407,10 +413,10 @@ for memory in ("scratchpad", "lru", "opt"):
 # A tile has three sides. Each tile of C that stays on chip needs, over all k, TM rows of A and TN columns of B. How
 # deep the slices of A and B are makes no difference to the bytes: only to the room they take.
 #
-# **Predict.** What is the best tile (TM, TN, TK) for 512 KiB? How many MiB does it move?
+# **Predict.** The explorer has told how few MiB the best tile moves in 512 KiB. Which tile (TM, TN, TK) is it?
 
 # %%
-my_best = predict("best tile", TM=None, TN=None, TK=None, MiB=None)
+my_best = predict("best tile", TM=None, TN=None, TK=None)
 
 # %% [markdown]
 # **Experiment.** Take the explorer of part 5, with `square` off. Beat the 44 MiB of T = 209, then look for the best.
@@ -424,9 +430,10 @@ print(slope.set(square=False, TM=209, TN=209, TK=209))
 # %%
 best = best_tile(matmul(1024, 1024, 1024), sram_bytes)
 tm, tn, tk = best.nest.tile
-my_best.compare(TM=tm, TN=tn, TK=tk, MiB=best.dram_bytes // MIB)
+my_best.compare(TM=tm, TN=tn, TK=tk)
 print(f"best of {best.candidates:,} candidates: {tm}×{tn}×{tk} in order {''.join(best.nest.order)},")
-print(f"{flops / best.dram_bytes:.1f} FLOP/byte, {best.dram_bytes / proven.dram_bytes:.2f} times the bound")
+print(f"{format_bytes(best.dram_bytes)}, {flops / best.dram_bytes:.1f} FLOP/byte,", end=" ")
+print(f"{best.dram_bytes / proven.dram_bytes:.2f} times the bound")
 
 # %%
 print(slope.set(TM=tm, TN=tn, TK=tk))
@@ -436,7 +443,16 @@ print(slope.set(TM=tm, TN=tn, TK=tk))
 # C. 1024 / 342 rounds up to 3, so A and B come three times each, and C goes once. Nothing in the bytes asks for a
 # power of two; alignment and vector units do.
 #
-# Does the order matter? Take the same tile through all six:
+# And lines do (lesson 01). A slice of A one element wide uses 4 bytes of each line that comes, and here only the bytes
+# it uses are counted. Slices as deep as a line of 64 bytes, 16 float32, waste nothing. What do they move, and what do
+# they need on chip?
+
+# %%
+deep = tiling.nest_of((1024,) * 3, (tm, tn, 64 // 4), "".join(best.nest.order))
+print(f"TK = {deep.tile[2]}: {format_bytes(deep.traffic.nbytes)}, {format_bytes(deep.working_set_bytes)} of {format_bytes(sram_bytes)} on chip")
+
+# %% [markdown]
+# Does the order matter? Take the best tile through all six:
 
 # %%
 for order in tiling.ORDERS:
