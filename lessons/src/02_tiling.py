@@ -449,7 +449,8 @@ print(slope.set(TM=tm, TN=tn, TK=tk))
 
 # %%
 deep = tiling.nest_of((1024,) * 3, (tm, tn, 64 // 4), "".join(best.nest.order))
-print(f"TK = {deep.tile[2]}: {format_bytes(deep.traffic.nbytes)}, {format_bytes(deep.working_set_bytes)} of {format_bytes(sram_bytes)} on chip")
+room = f"{format_bytes(deep.working_set_bytes)} of {format_bytes(sram_bytes)}"
+print(f"TK = {deep.tile[2]}: {format_bytes(deep.traffic.nbytes)}, {room} on chip")
 
 # %% [markdown]
 # Does the order matter? Take the best tile through all six:
