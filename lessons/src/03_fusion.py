@@ -8,9 +8,9 @@
 #
 # | part | minutes |
 # |---|---|
-# | 1 The round trip | 9 |
+# | 1 The round trip | 7 |
 # | 2 Fold first | 7 |
-# | 3 Two counters | 7 |
+# | 3 Two counters | 9 |
 # | 4 Who may share a kernel | 10 |
 # | 5 Where fusing loses | 10 |
 # | 6 A residual comes back | 5 |
@@ -69,7 +69,7 @@ x = rng.standard_normal((1, channels, size, size), dtype=np.float32)
 w = rng.standard_normal((channels, channels, 3, 3), dtype=np.float32) / 24
 scale, shift, mean = rng.standard_normal((3, 1, channels, 1, 1), dtype=np.float32)
 variance = rng.uniform(0.5, 2, (1, channels, 1, 1)).astype(np.float32)
-plan = {"tile": {"p": 7}, "halo": "slide", "pads": (1, 1, 1, 1)}  # strips of 7 rows
+plan = {"tile": {"p": 7}, "halo": "slide", "pads": (1, 1, 1, 1)}  # strips of 7 rows; what two strips share stays
 
 ops = [batch_norm(scale, shift, mean, variance), relu()]
 apart, fused = Scratchpad("512KiB"), Scratchpad("512KiB")
@@ -96,15 +96,6 @@ print(f"{x.nbytes:,} bytes = {format_bytes(x.nbytes)}; saved {saved:,} bytes = {
 # %% [markdown]
 # **Explain.** Two tensors lie between three kernels: `Y`, which the convolution makes, and `bn_out`. Each is written
 # once and read once. Fused, they never exist in DRAM. Nothing else changes: image, weights and result move as before.
-#
-# See it, tensor by tensor. Move `version` with the arrow keys, from apart to fused and back.
-
-# %%
-round_trip = ledger.show(machine.state)
-round_trip
-
-# %%
-print(round_trip.set(version="fused"))
 
 # %% [markdown]
 # ## 2 · Fold first
@@ -209,7 +200,15 @@ my_free.compare(
 my_counter = predict("the larger part of the saving", large_tensor=None, small_tensor=None)
 
 # %% [markdown]
-# **Experiment.** Set the image in the explorer to 7×7 and channels to 16. Then move `launch` in the panel.
+# **Experiment.** See both counters, tensor by tensor and kernel by kernel. Move `version` with the arrow keys, from
+# apart to fused and back. Then set the image to 7×7 and channels to 16, and move `launch` in the panel.
+
+# %%
+round_trip = ledger.show(machine.state)
+round_trip
+
+# %%
+print(round_trip.set(version="fused"))
 
 # %%
 print(round_trip.set(version="apart", channels=16, size=7))
@@ -247,15 +246,17 @@ print(f"bytes {bytes_us:.0f} µs, launches {launches_us:.0f} µs")
 # A compiler sees a graph, not a pattern. Which operators may it put together? What matters is how much of its input an
 # operator needs for one tile of its output:
 #
-# - an **anchor** (Conv, MatMul, a pool) needs many elements, but its output comes tile by tile. What follows may work
-#   on each tile: an **epilogue**. A kernel has at most one anchor, and nothing in the kernel feeds it.
+# - an **anchor** (Conv, MatMul, a pool with a small window) needs many elements, but its output comes tile by tile.
+#   What follows may work on each tile: an **epilogue**. A kernel has at most one anchor, and nothing in the kernel
+#   feeds it.
 # - an **elementwise** operator (Add, ReLU, BN with constants) needs the element at its own place. It joins what makes
 #   its input, if both have the same elements.
-# - a **reduction** (a mean over an image) needs a whole row. It joins elementwise operators, no anchor.
+# - a **reduction** (a mean over an image) needs a whole **row**: all elements along some axes, here height and width.
+#   It joins elementwise operators, no anchor.
 # - a kernel must be **convex**: no path may leave it and come back. Otherwise the kernel would wait for somebody who
 #   waits for the kernel.
 #
-# **Predict.** How many kernels do these four graphs need at least?
+# **Predict.** How many kernels do these four graphs need at least, by these rules?
 #
 # | graph | operators |
 # |---|---|
@@ -429,11 +430,11 @@ for kib in grouping.SRAM_KIB[4:16]:
 # the second one's output, and before it just the tile of the tensor between that it needs. That tile is larger by the
 # halo (lesson 02). Neighbouring tiles share the halo, and here each of them *computes it again*.
 #
-# **Predict.** Two 3×3 convolutions on 64×56×56, tiles of 14×14. How many KiB of DRAM traffic can be saved at most, when
-# the tensor between never leaves the chip? And how much arithmetic is added, in per cent?
+# **Predict.** Two 3×3 convolutions on 64×56×56, tiles of 14×14. The tensor between never leaves the chip: how many KiB
+# are one write and one read of it? And how much arithmetic is added, in per cent?
 
 # %%
-my_depth = predict("depth-first at 14×14", most_saved_kib=None, added_percent=None)
+my_depth = predict("depth-first at 14×14", between_kib=None, added_percent=None)
 
 # %% [markdown]
 # **Experiment.** First for real.
@@ -467,7 +468,7 @@ deep
 # **Compare.**
 
 # %%
-my_depth.compare(most_saved_kib=2 * x.nbytes // KIB, added_percent=100 * depth.data(tile=14).extra_share)
+my_depth.compare(between_kib=2 * x.nbytes // KIB, added_percent=100 * depth.data(tile=14).extra_share)
 print(f"{'tile':>7}{'moved':>13}{'saved':>13}{'added':>9}   room")
 for tile in (1, 2, 4, 7, 14, 28, 56):
     state = depth.data(tile=tile)
@@ -476,9 +477,11 @@ for tile in (1, 2, 4, 7, 14, 28, 56):
     print(f"{tile:3}×{tile:<3}{moved:9,.0f} KiB{saved:9,.0f} KiB{state.extra_share:9.1%}   {room}")
 
 # %% [markdown]
-# **Explain.** What is saved is counted against two kernels with the same tiles. Small tiles are mostly halo: at 1×1 the
-# windows of the image overlap so much that depth-first moves *more*. Large tiles need room: both weights stay on chip,
-# and a tile of both tensors. A strip of the whole width has a halo on two sides only. But at equal room it is thin:
+# **Explain.** What is saved is counted against two kernels with the same tiles. It is not just that one round trip:
+# apart, the second kernel reads the halo of the tensor between again; together, the windows of the image are larger.
+# Small tiles are mostly halo: at 1×1 the windows of the image overlap so much that depth-first moves *more*. Large
+# tiles need room: both weights stay on chip, and tiles of two tensors at a time. A strip of the whole width has a halo
+# on two sides only. But at equal room it is thin:
 
 # %%
 for form, tile in (("square", 18), ("strip", 5)):
@@ -492,19 +495,22 @@ for form, tile in (("square", 18), ("strip", 5)):
 print(deep.set(form="strip", tile=5))
 
 # %% [markdown]
-# Does it pay? Bytes are saved and FLOP are added, so ask on which side of the ridge the machine is.
+# Does it pay? Bytes are saved and FLOP are added, so ask on which side of the ridge the kernels are. A dash stands
+# where the tile does not fit into the SRAM.
 
 # %%
 print(f"{'machine':16}{'ridge':>7}   times as fast as layer by layer, tiles of 4, 14, 28")
 for name in Hardware.presets():
     preset = Hardware.preset(name)
     states = [depth.data(tile=tile, hardware=preset) for tile in (4, 14, 28)]
-    ratios = "".join(f"{state.apart_s / state.together.seconds:8.2f}" for state in states)
-    print(f"{name:16}{preset.ridge:7.0f}{ratios}   {states[1].together.limit}-bound at 14")
+    ratios = [f"{state.apart_s / state.together.seconds:.2f}" if state.fits else "-" for state in states]
+    columns = "".join(f"{ratio:>8}" for ratio in ratios)
+    print(f"{name:16}{preset.ridge:7.0f}{columns}   {states[1].together.limit}-bound at 14")
 
 # %% [markdown]
 # While a machine waits for its memory, arithmetic done again costs nothing. While it waits for its arithmetic, the
-# bytes saved bring nothing, and all the added FLOP are paid. Fewer bytes are not always less time.
+# bytes saved bring nothing, and all the added FLOP are paid. What is faster there all the same owes it to the other
+# counter: one launch instead of two. Fewer bytes are not always less time.
 #
 # **Your turn.** Find the largest loss and the largest gain: choose the machine in the panel, and kernel and tile in the
 # explorer.

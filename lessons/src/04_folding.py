@@ -58,8 +58,9 @@ machine
 # ## 1 · A subgraph of constants
 #
 # A **constant** of a graph is an array that is stored in the file: a weight, a shape, a number. A node all of whose
-# inputs are constants gives the same result in every inference. It can be run once, by the compiler, and its result
-# stored in its place. This is **constant folding**, and the compiler needs nothing for it but an interpreter.
+# inputs are constants gives, as a rule, the same result in every inference. It can be run once, by the compiler, and
+# its result stored in its place. This is **constant folding**, and the compiler needs nothing for it but an
+# interpreter.
 #
 # It is often put like this: *any* subgraph with constant inputs can be folded. Look at this graph. It has an input
 # `x` of unknown batch size `n`, an input `gain`, and three arrays in the file: `log_scale`, `shift`, and a value for
@@ -219,7 +220,8 @@ print("verified: no difference but rounding")
 # %% [markdown]
 # ## 3 · Is it folding?
 #
-# Nearly everybody calls this "BatchNorm folding" and lists it under constant folding.
+# Nearly everybody calls this "BatchNorm folding" and lists it under constant folding. (onnxruntime lists it among its
+# fusions.)
 #
 # **Predict.** How many nodes of the block does `fold` remove? How many does `affine`?
 
@@ -246,8 +248,8 @@ my_name.compare(**removed)
 # on the input became one that does. What is computed in advance is only s·W and the bias, which come about in the
 # course of it.
 #
-# The difference matters. Folding is right whatever the node, because the very node is run. Algebra is right for
-# *this* operator, in *this* mode, with *these* readers. Algebra needs guards.
+# The difference matters. Folding is right for every operator that gives the same result each time, because the very
+# node is run. Algebra is right for *this* operator, in *this* mode, with *these* readers. Algebra needs guards.
 
 # %% [markdown]
 # ## 4 · What it is worth
@@ -256,7 +258,7 @@ my_name.compare(**removed)
 # kernel that reads from DRAM and writes back.
 #
 # **Predict.** How many KiB less does an inference move when the BatchNormalization is gone? Which share of the FLOP
-# goes with it, in percent?
+# goes with it, in per cent?
 
 # %%
 print("one tensor of 64×56×56 float32:", format_bytes(64 * 56 * 56 * 4))
@@ -366,11 +368,12 @@ my_zoo.compare(
 )
 
 # %% [markdown]
-# **Explain.** Six of them belong to Conv + BN, and each is a question that the formula does not ask:
+# **Explain.** The first seven are traps for whoever moves a scale or a shift into a Conv. Each is a question that the
+# formula does not ask:
 #
 # - **training mode**: the statistics are those of the batch, not the stored ones. There is nothing constant to absorb.
 # - **second reader**, **graph output**: somebody wants the result *before* the normalisation. Overwritten weights
-#   give him the one after it.
+#   give them the one after it.
 # - **shared weight**: somebody else uses W, unscaled. Here the pass need not refuse: it makes a copy. That is why W was
 #   copied in part 2.
 # - **overridable constant**: right until a caller feeds another scale. No test that leaves the defaults alone finds it.
@@ -442,7 +445,8 @@ print(labkit.check_pass(careful, block))
 #
 # **Predict.** y = x + c, where x is 1024×1024 float32 and c a splat. How many MiB is the file after folding without a
 # limit? Does folding save DRAM traffic all the same: `"yes"` or `"no"`? And of three forms of c, which one makes the
-# file *smaller* when it is folded: `"one number, spread"`, `"column × row"` or `"sums of rows"`?
+# file *smaller* when it is folded: `"one number, spread"` (the splat), `"column × row"` (each element of one vector
+# times each of another) or `"sums of rows"` (of a table in the file)?
 
 # %%
 my_bloat = predict("bloat", MiB=None, saves_traffic=None, smaller=None)
@@ -477,8 +481,9 @@ my_bloat.compare(
 # it replaces, or as large as the limit. Sums of rows are smaller than their table, so there is no question. An outer
 # product is much larger than its two vectors: above the limit it is refused.
 #
-# And the splat? Folded, it costs a file and saves a launch. But look at the last bar: labkit does neither. The Add
-# **broadcasts**: it can read the one number for each element, so nobody need ever spread it.
+# And the splat? Folded, it saves a launch and the writing of c, and makes the file large. But look at the last bar:
+# labkit saves more, and makes the file smaller. The Add **broadcasts**: it can read the one number for each element,
+# so nobody need ever spread it.
 
 # %%
 shown = bloat.data("one number, spread")
@@ -495,7 +500,8 @@ for side in (256, 1024, 4096, 16384):
     print(f"{side:6}×{side:<6} a file of {file_bytes} B, folded {format_bytes(spread)} more")
 
 # %% [markdown]
-# Three well-known optimisers made 64 MiB of such a file of 148 bytes when they were tried for this course.
+# Three well-known optimisers made a file as large as in the third line out of such a graph when they were tried for
+# this course.
 
 # %% [markdown]
 # ## Self-check
@@ -564,7 +570,7 @@ score()
 # - What depends on constants only is computed once, in advance. Exceptions: dice, defaults that a caller may override,
 #   and results that bloat the file.
 # - Conv + BN is algebra, not folding: W' = s·W, b' = s·(b − μ) + β. It is exact but for rounding.
-# - It saves one read and one write of the tensor, and a launch. Absorb first, fuse then.
+# - It saves one read and one write of the tensor, and a launch. Absorb first, then fuse.
 # - A rewrite is right for the graph its author had in mind. Guards make it right for the others: mode, readers, owners,
 #   callers, padding, broadcasting.
 # - A test with random inputs does not find every missing guard.

@@ -134,8 +134,8 @@ print(reach.data(outputs=my_outputs).sentence)
 # %% [markdown]
 # ## 2 · No-ops, each with its proof
 #
-# A **no-op** is a node whose output *is* its input: same shape, same type, same elements in the same places. It still
-# costs a launch, and it moves the whole tensor twice. Exporters love them.
+# A **no-op** is a node whose output *is* its input: same shape, same type, same elements in the same places. As a
+# kernel it still costs a launch, and it moves the whole tensor twice: in and out. Exporters love them.
 #
 # A pass may remove a node when it can **prove** that it is a no-op, from what the graph says:
 #
@@ -195,14 +195,14 @@ print(f"{before.launches} → {after.launches} launches")
 
 # %% [markdown]
 # **Explain.** No proof needed the size of the batch: `n` equals `n`, whatever it is. And both spellings of "up to the
-# end" were understood, the largest integer there is and 1000 on an axis of 6. A pass that knows one spelling only
+# end" were understood, the largest 64-bit integer and 1000 on an axis of 6. A pass that knows one spelling only
 # leaves the other: onnxruntime's Slice elimination takes the largest integer and no other number.
 
 # %% [markdown]
 # ## 3 · Near no-ops: three beliefs to refute
 #
-# You will hear, and read: *Dropout is a no-op at inference. A Reshape that keeps the number of elements moves
-# nothing. ×1 is ×1.* Each is nearly true.
+# You will hear, and read: *Dropout is a no-op at inference. So is a Reshape, since it moves nothing. So is ×1.* Each is
+# nearly true.
 #
 # **Predict.** Which of these does the pass remove? Write `"yes"` or `"no"`.
 
@@ -264,9 +264,10 @@ for name in ("reshape", "ones", "pad", "cast"):
     print(f"{'':8} wrong {wrong.shape} {wrong.ravel().round(2).tolist()}, equal: {same}")
 
 # %% [markdown]
-# - **Dropout** has a second output, the mask, and since opset 12 an *input* that says whether it trains.
-# - A **Reshape** keeps the elements and may change the shape. Then it moves nothing, and is no no-op: whoever reads it
-#   would meet another shape.
+# - **Dropout** has a second output, the mask, and since opset 12 (version 12 of ONNX's operators) an *input* that says
+#   whether it trains.
+# - A **Reshape** keeps the elements and may change the shape. Then it need not move any, and is no no-op all the same:
+#   whoever reads it would meet another shape.
 # - **×1** by a constant that is larger than the tensor makes the tensor larger.
 # - Equal *shapes* are no proof either: the Pad adds one element in front and takes one from the end.
 #
@@ -621,7 +622,7 @@ score()
 # - Passes make work for each other: folding makes orphans, elimination takes away what blocks folding. No order of ours
 #   does it in one round.
 # - Repeat to a fixed point. What hides nodes, like fusion, waits for a phase of its own.
-# - It ends because each pass makes a measure smaller.
+# - It ends because each pass makes a measure smaller, as long as no two undo each other.
 #
 # **Exercise 05** asks you to write the walk, the proofs of the no-ops, the sharing and the loop to the fixed point, and
 # then to clean up a cluttered network as far as you can. Open `exercises/ex05.ipynb`.

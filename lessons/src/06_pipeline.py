@@ -74,7 +74,7 @@ print(f"{len(clean.nodes)} nodes became {len(network.nodes)}; added: {dict(added
 # transfer is a line in a ledger, so we can ask the ledger anything. We use a small edge NPU.
 #
 # **Predict.** Which share of the bytes moves for convolutions, and which share for the nodes that hardly compute at
-# all (everything that is neither `Conv` nor `Gemm`)? Percent, whole numbers.
+# all (everything that is neither `Conv` nor `Gemm`, the last layer's matrix product)? Per cent, whole numbers.
 
 # %%
 my_shares = predict("share of bytes, percent", products=None, the_rest=None)
@@ -121,11 +121,11 @@ my_shares.compare(products=products, the_rest=100 - products)
 # |---|---|---|
 # | `no-ops` | Identity, inference Dropout, Reshape to the same shape | the output *is* the input |
 # | `merges` | two nodes in a row that one can do: Transposes, Clips, a Pad and a Conv | the pair computes the same |
-# | `transposes` | a Transpose moves on until it meets its inverse | elementwise work has no axes |
 # | `fold` | nodes whose inputs are all constant, shapes that are known | their result never changes |
 # | `affine` | BatchNormalization, or a number a channel, next to weights | s·(W·x + b − μ) + β is again a Conv |
-# | `pads` | a Pad goes into the window behind it, or out of the way | a window pads by itself |
 # | `share` | a node that computes what another one has | same inputs, same operator, not random |
+# | `transposes` | a Transpose moves on until it meets its inverse | elementwise work has no axes |
+# | `pads` | a Pad goes into the window behind it, or out of the way | a window pads by itself |
 # | `dead` | what no output depends on | nobody reads it |
 #
 # `affine` is often called constant folding. It is not: the Conv depends on the input. It is algebra, and what it
@@ -177,11 +177,12 @@ my_nodes.compare(nodes=len(report.graph.nodes), best_pass=max(saved, key=saved.g
 
 # %% [markdown]
 # **Explain.** `transposes`, `pads`, `fold` and `share` find nothing here: this network was written in one layout, its
-# weights are plain arrays, and it computes nothing twice. In networks from other exporters `fold` removes hundreds of
-# nodes.
+# convolutions pad by themselves, its weights are plain arrays, and it computes nothing twice. In networks from other
+# exporters `fold` removes many nodes.
 #
 # `affine` removes one BatchNormalization for each Conv. Its saving is exact: every one of them would have read its
-# input, its four parameters, and written its output. The Conv gains a bias, which it reads.
+# input, its four parameters, and written its output. The Conv gains a bias, which it reads. Alone it misses some pairs:
+# clutter stands between the two, or somebody else reads the Conv.
 
 # %%
 explorer.set(affine=True)
@@ -195,13 +196,14 @@ print(report.table())
 # | level | adds | lesson |
 # |---|---|---|
 # | `basic` | the eight passes | 04, 05 |
-# | `extended` | kernels fused around one anchor, where the SRAM has room | 03 |
+# | `extended` | kernels fused around at most one anchor, where the SRAM has room | 03 |
 # | `layout` | kernels in the machine's order of axes, transforms where they move least | 01 |
 # | `all` | pairs of kernels run depth-first, where that pays | 02, 03 |
 #
 # From here on each kernel is also **tiled**: it runs at the tiles and the loop order that move the fewest bytes in
 # this SRAM (lesson 02). So these bytes are not quite those of part 2, where each tensor moved exactly once: a tile may
-# come again, and a 1×1 convolution of stride 2 leaves out the rows that it never reads.
+# come again, and a 1×1 convolution of stride 2 leaves out the rows that it never reads. Times differ, too. The roofline
+# of part 3 lets transfers and arithmetic overlap; with `single` buffers they take turns, so their times add up.
 #
 # **Predict.** "The higher the level, the fewer bytes." Is that so from each level to the next? Write `True` or `False`
 # for each step.
@@ -239,7 +241,8 @@ my_levels.compare(**{level: scheduled[level].dram_bytes < scheduled[last].dram_b
 # %% [markdown]
 # **Explain.** `layout` moves *more*. This machine's kernels want NHWC, the file is NCHW, so a transform must stand
 # somewhere. Which one it is, the next cell says. Nothing in a ledger of bytes pays that back: what it buys is that the
-# kernels exist at all. A pass that adds traffic can be right, and only a count tells you how much it adds.
+# kernels exist at all. A pass that adds traffic can be right, and only a count tells you how much it adds. Behind
+# `layout` the eight passes run once more, since transforms may make work for them.
 #
 # Look at the bars at the right end, before and after. Fusion removed activations. It cannot remove weights: each of
 # them has to come once, and in the last layers there is nearly nothing else left.
@@ -253,8 +256,8 @@ print()
 print(whole.set(level="all").state.table)
 
 # %% [markdown]
-# **Your turn.** How much smaller may the SRAM become before fusing loses its effect? Move `sram_kib` and read the
-# third line. The menu `kernels` makes the other experiment: kernels fused for 512 KiB, and then run in less.
+# **Your turn.** How much smaller may the SRAM become before fusing loses its effect? Move `SRAM` and read the third
+# line. The menu `kernels` makes the other experiment: kernels fused for 512 KiB, and then run in less.
 
 # %%
 for sram_kib in (512, 128, 64):
@@ -271,7 +274,7 @@ print()
 print(whole.set(level="all"))
 
 # %% [markdown]
-# What was fused for a large SRAM moves more in a small one than what was fused for it, or does not fit at all. A
+# What was fused for a large SRAM moves more in a small one than what was fused for the small one, or does not fit. A
 # compiler that fuses must know the machine. Back to kernels that fit: first with tiles in a part of the SRAM only, then
 # with two buffers for each input, so that the next tile comes while this one is in work.
 
@@ -290,7 +293,7 @@ _ = whole.set(buffers="single")
 # - **MobileNetV2** works in inverted bottlenecks: a 1×1 convolution widens, a depthwise one filters each channel for
 #   itself, a 1×1 convolution narrows. It was made to need few FLOP.
 # - A **U-Net** goes down and up again, with skips in between. Ours was exported with the *heads* that its training
-#   needed: outputs at each level that nothing reads any more.
+#   needed: outputs at each resolution that nothing reads any more.
 #
 # **Predict.** A belief: "a network with a tenth of the FLOP is ten times as fast." ResNet-50 needs how many times the
 # FLOP of MobileNetV2? And how many times its time on the edge NPU, both at level `all`? One decimal.
@@ -320,7 +323,7 @@ resnet, mobile = final["ResNet-50, cluttered"], final["MobileNetV2"]
 my_ratio.compare(flop=round(resnet.flops / mobile.flops, 1), time=round(resnet.time_s / mobile.time_s, 1))
 
 # %% [markdown]
-# **Explain.** Both stand far below the ridge of this machine: their time is the time of their bytes. A depthwise
+# **Explain.** Both stand far below the ridge of this machine: most of their time is that of their bytes. A depthwise
 # convolution has few FLOP for each byte, and its activations are wide. That is why fusing, and running pairs
 # depth-first, does so much for MobileNetV2: the wide tensor in the middle of a bottleneck need not leave the chip.
 
@@ -346,7 +349,7 @@ rivals
 
 # %% [markdown]
 # **Your turn: a network of your own.** Press `open .onnx` in part 4 and choose a file of up to 8 MiB; of a larger one
-# type the path (a browser sends a kernel no more at once). A file that is no network is no crash:
+# type the path (a browser sends no more at once). A file that is no network is no crash:
 
 # %%
 print(whole.set(path="01_layouts.ipynb"))
@@ -357,9 +360,9 @@ _ = whole.set(network="ResNet-50, cluttered", level="all")
 # %% [markdown]
 # ## 6 · Order, orphans and the fixed point
 #
-# Follow the column `constants`. After the first `affine` it is larger than before: new weights have come, and the
-# old ones and the old statistics are still there, though nobody reads them. They are **orphans**. `dead` removes
-# them, and nothing else would.
+# Follow the column `constants` of the last table in part 3. After the first `affine` it is larger than before: new
+# weights have come, and the old ones and the old statistics are still there, though nobody reads them. They are
+# **orphans**. `dead` removes them, and nothing else would.
 #
 # Follow the column `round`. `affine` works in the second round too. Why? Find the pair that it could not see in the
 # first one.
@@ -379,20 +382,36 @@ for node in left:
 #
 # So a pipeline cannot be one sweep. It repeats its passes until none of them changes anything, the **fixed point**.
 # Does the order within a round matter for the result?
+#
+# **Predict.** The eight passes in reverse order: how many nodes are left, and in how many rounds does something change?
 
 # %%
-for order in (list(PASSES), list(reversed(PASSES)), ["affine", "dead", "no-ops", "merges"]):
-    other = labkit.optimize(network, passes=order)
-    print(f"{len(other.graph.nodes)} nodes after {other.steps[-1].round} rounds of {', '.join(order)}")
+my_reverse = predict("eight passes in reverse", nodes=None, rounds=None)
 
 # %% [markdown]
-# The fixed point is the same. The number of rounds is not: an order in which each pass finds what the one
-# before it prepared arrives sooner.
+# **Experiment.**
+
+# %%
+orders = (list(PASSES), list(reversed(PASSES)), ["affine", "dead", "no-ops", "merges"])
+others = [labkit.optimize(network, hardware=npu, passes=order) for order in orders]
+for order, other in zip(orders, others, strict=True):
+    moved = format_bytes(other.costs[-1].dram_bytes)
+    print(f"{len(other.graph.nodes)} nodes, {moved} after {other.steps[-1].round} rounds of {', '.join(order)}")
+
+# %% [markdown]
+# **Compare.**
+
+# %%
+my_reverse.compare(nodes=len(others[1].graph.nodes), rounds=others[1].steps[-1].round)
+
+# %% [markdown]
+# **Explain.** All end with as many nodes, which move as many bytes. The number of rounds is not the same: an order in
+# which each pass finds what the one before it prepared arrives sooner.
 
 # %% [markdown]
 # ## 7 · Is it still the same network?
 #
-# A pass may not be believed, it has to be checked. `verify` runs both networks on drawn inputs: ordinary ones, all
+# A pass must not be believed, it has to be checked. `verify` runs both networks on drawn inputs: ordinary ones, all
 # negative ones, zeros of both signs, numbers so small that they are denormal, and inputs with NaN and infinities
 # strewn in.
 
@@ -403,13 +422,16 @@ print("largest difference below 1/10,000 of scale", verdict.max_rel < 1e-4)
 
 # %% [markdown]
 # The difference is not zero, and it cannot be. Scaling the weights first rounds in another place than scaling the
-# result. It stays within a few units of the last place of float32, summed over fifty layers.
+# result. It has the size of float32's rounding, gathered over all layers.
 #
-# **Predict.** Will `verify` notice when one single weight in the first layer is wrong by a tenth of its value? (We try
-# it on the small residual network, which is checked sooner.)
+# **Predict.** Will `verify` notice when one single weight, the largest of the first layer, is wrong by a tenth of its
+# value: `True` or `False`? (We try it on the small residual network, which is checked sooner.)
 
 # %%
 my_verdict = predict("one wrong weight", noticed=None)
+
+# %% [markdown]
+# **Experiment.**
 
 # %%
 small = networks.example("residual, small")
@@ -426,6 +448,11 @@ try:
 except NotEquivalent as error:
     noticed = True
     print("NotEquivalent, at", str(error).split(":")[0])
+
+# %% [markdown]
+# **Compare.**
+
+# %%
 my_verdict.compare(noticed=noticed)
 
 # %% [markdown]
@@ -456,7 +483,11 @@ print("BatchNormalization left:", sum(node.op == "BatchNormalization" for node i
 # **Predict.** On which of the presets does the level `all` help most, as a factor of time?
 
 # %%
+print("machines:", ", ".join(Hardware.presets()))
 my_machine = predict("where level all helps most", machine=None)
+
+# %% [markdown]
+# **Experiment.**
 
 # %%
 faster = {}
@@ -476,8 +507,8 @@ my_machine.compare(machine=max(faster, key=faster.get))
 
 # %% [markdown]
 # **Explain.** Three things of a machine count: how large its SRAM is (what may be fused, and how often tiles come
-# back), on which side of the ridge its kernels stand (whether a byte costs time at all), and what a launch costs.
-# Move the panel in part 3 and watch both explorers: choose another machine, then halve its bandwidth.
+# back), where its ridge lies (how much of the time is that of the bytes), and what a launch costs. Move the panel in
+# part 3 and watch both explorers: choose another machine, then pull its bandwidth down.
 
 # %%
 print(machine.set(preset="datacentre-gpu"))
@@ -488,8 +519,8 @@ print(whole)
 _ = machine.set(preset="edge-npu")  # and back, for the next person at the panel
 
 # %% [markdown]
-# These times assume that every kernel reaches its roof, one after another, and that only fused kernels keep anything
-# on the chip.
+# These times assume that every kernel moves at the full bandwidth and computes at the peak, one kernel after another,
+# and that only fused kernels keep anything on the chip.
 
 # %% [markdown]
 # ## Self-check
