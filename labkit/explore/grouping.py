@@ -33,7 +33,7 @@ POLICIES = {
     "all": "all that may be one kernel",
 }
 SRAM_KIB = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 512, 1024)
-SHORT = {"BatchNormalization": "BN", "GlobalAveragePool": "AveragePool"}
+SHORT = {"BatchNormalization": "BN", "GlobalAveragePool": "GlobalPool"}
 
 
 class Kernel(NamedTuple):
