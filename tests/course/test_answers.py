@@ -19,7 +19,7 @@ RIGHT: list[Right] = [right for table in TABLES.values() for right in table.RIGH
 
 
 def named(answer: Right) -> str:
-    return f"{answer.part} {answer.name}"
+    return f"{answer.exercise}-{answer.part} {answer.name}"
 
 
 def parts() -> list[tuple[str, str]]:

@@ -50,7 +50,8 @@ def _why_strides(got: tuple[int, ...], shape: tuple[int, ...], order: str) -> st
     }
     if len(got) != 4:
         return f"{len(got)} numbers; there are four axes."
-    return known.get(got, "look at the fastest axis first, and at what each slower one must step over.")
+    swapped = "the right numbers, some of them swapped; " if sorted(got) == sorted(layout.strides) else ""
+    return known.get(got, f"{swapped}look at the fastest axis first, and at what each slower one must step over.")
 
 
 def check_offset_of(offset_of: Function, draw: Random) -> None:
@@ -162,7 +163,7 @@ def _why_values(got: Any, before: Any, values: Any, source: str, target: str) ->
     shape = values.shape
     backwards[Layout.dense(shape, source).offsets()] = before[Layout.dense(shape, target).offsets()]
     if np.array_equal(got, backwards):
-        return "a storage converted the other way round; read at the offset of source, write at that of target."
+        return "a storage converted the other way round; at the offset in which order is read, and in which is written?"
     if sorted(got.tolist()) != sorted(before.tolist()):
         return "other values than it was given; each element is read once and written once."
     return "the elements in another order; where does (n, c, h, w) lie in the source, and where in the target?"

@@ -17,7 +17,7 @@ from labkit.course.checks.graphs import (
     shown,
 )
 from labkit.course.checks.plain import truth
-from labkit.course.checks.question import Question, Slip
+from labkit.course.checks.question import Question, Slip, until_one_suits
 from labkit.graph import Graph
 from labkit.passes.groups import groups
 
@@ -148,23 +148,27 @@ def _detour(graph: Graph, group: Group) -> str:
 def _cases(draw: Random) -> tuple[Graph, list[Group]]:
     """A graph, and groups of it: two that have each fault and no other, and as many that may be one kernel, those of
     labkit among them."""
-    while True:
-        graph = branchy(draw)
-        found: dict[str, list[Group]] = {}
-        for _ in range(160):
-            group = picked(draw, graph, draw.choice([2, 2, 3, 3, 4]))
-            if draw.random() < 0.2:
-                group = tuple(draw.sample(list(graph.producers), 2))
-            why = [hint[:18] for hint in faults(graph, group)]
-            if len(why) < 2 and group not in found.setdefault("".join(why), []):
-                found["".join(why)].append(group)
-        kernels = [tuple(node.output.name for node in nodes) for nodes in groups(graph) if len(nodes) > 1]
-        fine = found.pop("", [])
-        free = [group for group in fine if not _is_anchored(graph, group)]
-        tapped = [group for group in fine if _read_inside(graph, group)]
-        if len(found) == 6 and kernels and tapped and free:
-            faulty = [group for known in found.values() for group in known[:2]]
-            return graph, [*faulty, *kernels, *tapped[:3], *free[:2], *fine[:4], (graph.nodes[0].output.name,)]
+    return until_one_suits(lambda: _groups_to_ask(branchy(draw), draw), "graph with groups of every fault")
+
+
+def _groups_to_ask(graph: Graph, draw: Random) -> tuple[Graph, list[Group]] | None:
+    """The graph with its groups; None where one kind of them was not drawn."""
+    found: dict[str, list[Group]] = {}
+    for _ in range(160):
+        group = picked(draw, graph, draw.choice([2, 2, 3, 3, 4]))
+        if draw.random() < 0.2:
+            group = tuple(draw.sample(list(graph.producers), 2))
+        why = [hint[:18] for hint in faults(graph, group)]
+        if len(why) < 2 and group not in found.setdefault("".join(why), []):
+            found["".join(why)].append(group)
+    kernels = [tuple(node.output.name for node in nodes) for nodes in groups(graph) if len(nodes) > 1]
+    fine = found.pop("", [])
+    free = [group for group in fine if not _is_anchored(graph, group)]
+    tapped = [group for group in fine if _read_inside(graph, group)]
+    if len(found) < 6 or not (kernels and tapped and free):
+        return None
+    faulty = [group for known in found.values() for group in known[:2]]
+    return graph, [*faulty, *kernels, *tapped[:3], *free[:2], *fine[:4], (graph.nodes[0].output.name,)]
 
 
 def _is_anchored(graph: Graph, group: Group) -> bool:

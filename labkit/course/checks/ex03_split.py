@@ -16,6 +16,7 @@ from random import Random
 from labkit.course.checking import CheckFailed, Function
 from labkit.course.checks.ex03_graphs import ANCHORS, fault
 from labkit.course.checks.graphs import Draft, entering, group_bytes, groups_of, leaving, nbytes, shown
+from labkit.course.checks.question import until_one_suits
 from labkit.graph import Graph, Value
 
 _TAPS = 3  # rows of its image that one row of a convolution needs
@@ -86,17 +87,21 @@ def _greedy(pieces: dict[tuple[int, int], int], length: int, forwards: bool) -> 
 
 def trunk(draw: Random) -> Case:
     """A trunk and an SRAM with which neither greedy way is the best one, and one kernel a convolution does not fit."""
-    while True:
-        graph = _trunk(draw)
-        legal, length = _legal(graph), len(graph.nodes)
-        alone = max(legal[place, place + 1][0] for place in range(length))
-        rooms = sorted({needed for needed, _ in legal.values() if needed >= alone})
-        for sram_bytes in draw.sample(rooms, min(len(rooms), 3)):
-            pieces = {ends: moved for ends, (needed, moved) in legal.items() if needed <= sram_bytes}
-            least = int(_least(pieces, length))
-            greedy = _greedy(pieces, length, True), _greedy(pieces, length, False)
-            if least < min(greedy):
-                return Case(graph, sram_bytes, least, greedy)
+    return until_one_suits(lambda: _case_of(_trunk(draw), draw), "trunk that a greedy split does not solve")
+
+
+def _case_of(graph: Graph, draw: Random) -> Case | None:
+    """The trunk with one of three drawn SRAMs; None where a greedy way is the best with each."""
+    legal, length = _legal(graph), len(graph.nodes)
+    alone = max(legal[place, place + 1][0] for place in range(length))
+    rooms = sorted({needed for needed, _ in legal.values() if needed >= alone})
+    for sram_bytes in draw.sample(rooms, min(len(rooms), 3)):
+        pieces = {ends: moved for ends, (needed, moved) in legal.items() if needed <= sram_bytes}
+        least = int(_least(pieces, length))
+        greedy = _greedy(pieces, length, True), _greedy(pieces, length, False)
+        if least < min(greedy):
+            return Case(graph, sram_bytes, least, greedy)
+    return None
 
 
 def _trunk(draw: Random) -> Graph:

@@ -77,7 +77,7 @@ def _constant(
 def _why_constant(got: tuple[int, ...], graph: Graph) -> str:
     right = _constant(graph)
     known = {
-        tuple(i for i in range(len(graph.nodes)) if i not in right): "these are the ones that are not.",
+        tuple(i for i in range(len(graph.nodes)) if i not in right): "these are the ones that are not constant.",
         _constant(graph, grows=False): "what reads the result of a constant node is constant, too.",
         _constant(graph, known=graph.constants): "the default of an input is no constant: the caller may feed another.",
         _constant(graph, random=()): "a random node gives something else in each run, whatever it reads.",

@@ -48,7 +48,7 @@ def _why_line(got: list[Array], gamma: Array, beta: Array, mean: Array, var: Arr
         ((scale, beta + mean * scale), "look at the sign of μ."),
         ((scale, beta), "what becomes of μ?"),
         ((scale, -mean * scale), "what becomes of β?"),
-        ((gamma / np.sqrt(var + epsilon) / gamma, shift), "the scale without γ."),
+        ((gamma / np.sqrt(var + epsilon) / gamma, shift), "the scale is without γ; what stands in front of x?"),
         ((1 / scale, shift), "multiplied and divided the other way round."),
     )
     return next((why for wrong, why in known if _alike(got, wrong)), "put x = 0 and x = 1 into the formula.")
@@ -82,13 +82,16 @@ def _why_weights(got: list[Array], weight: Array, bias: Array, scale: Array, shi
     filters = weight * scale.reshape(-1, 1, 1, 1)
     if not _alike(got[:1], (filters,)):
         known = (
-            (weight, "the weight came back as it was."),
+            (weight, "the weight came back as it was; what does the scale do to it?"),
             (
                 weight * scale.reshape(1, -1, 1, 1),
                 "the scale went along the channels that come in; filters come first.",
             ),
-            (weight * scale, "the scale went along the columns of the kernel; give it the shape (-1, 1, 1, 1)."),
-            (weight / scale.reshape(-1, 1, 1, 1), "divided by the scale."),
+            (
+                weight * scale,
+                "the scale went along the columns of the kernel; which of the four axes counts the filters?",
+            ),
+            (weight / scale.reshape(-1, 1, 1, 1), "divided by the scale; is what the Conv gives divided, too?"),
             (filters + shift.reshape(-1, 1, 1, 1), "the shift does not depend on x; it belongs into the bias."),
         )
         return next((why for wrong, why in known if _alike(got[:1], (wrong,))), "each filter has a scale of its own.")

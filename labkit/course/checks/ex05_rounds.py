@@ -26,7 +26,7 @@ def check_to_rest(to_rest: Function, draw: Random) -> None:
         graphs = [Graph(f"g{i}", (), (), ()) for i in range(len(sizes))]
         passes = [{graphs[i]: graphs[step.get(i, i)] for i in range(len(graphs))}.__getitem__ for step in steps]
         size = dict(zip(graphs, sizes, strict=True)).__getitem__
-        told = f"to_rest of a graph of size {sizes[0]} with {len(passes)} passes"
+        told = f"to_rest of a graph of size {sizes[0]} with {len(passes)} pass{'es' * (len(passes) > 1)}"
         try:
             result = to_rest(graphs[0], passes, size)
         except (ValueError, KeyError, RecursionError) as error:
@@ -39,6 +39,8 @@ def check_to_rest(to_rest: Function, draw: Random) -> None:
 
 
 def _judge_rest(result: Any, graphs: list[Graph], right: tuple[int, int], told: str, why: str) -> None:
+    if result is None:
+        raise CheckFailed(f"{told} gave nothing back; does every way out end with return? Besides, {why}")
     if type(result) not in (tuple, list) or len(result) != 2:
         raise CheckFailed(f"{told} gave a {type(result).__name__}; expected the graph and the number of rounds.")
     rounds = whole(result[1], f"the number of rounds of {told}")

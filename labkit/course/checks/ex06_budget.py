@@ -13,6 +13,7 @@ from labkit.costing import cost
 from labkit.course.checking import CheckFailed, Function
 from labkit.course.checks.ex06_networks import residual
 from labkit.course.checks.plain import truth, whole
+from labkit.course.checks.question import until_one_suits
 from labkit.errors import SramOverflow
 from labkit.graph import Graph
 from labkit.hardware import Hardware
@@ -38,19 +39,23 @@ class Budget:
 
 def budget(draw: Random) -> Budget:
     """A budget that is met with some SRAM by fusing and by keeping small tensors on chip, and not by one of these."""
-    while True:
-        graph = residual(draw, 1, draw.randrange(6, 11), draw.randrange(12, 17))
-        machine = Hardware.preset(draw.choice(["edge-npu", "dsp", "phone-npu"]))
-        sizes = tuple(sorted(draw.sample(range(6, 26), 5)))
-        curve = [moved(graph, machine, ("extended", size, True)) for size in sizes]
-        for place in draw.sample(range(1, len(sizes) - 1), len(sizes) - 2):
-            others = [
-                moved(graph, machine, choice)
-                for choice in (("basic", sizes[place], True), ("extended", sizes[place], False))
-            ]
-            spare = min(curve[place - 1], *others) - curve[place]
-            if spare > 0:
-                return Budget(graph, machine, sizes, int(curve[place] + spare // 2), sizes[place])
+    return until_one_suits(lambda: _drawn(draw), "budget that takes fusing and tensors that stay")
+
+
+def _drawn(draw: Random) -> Budget | None:
+    graph = residual(draw, 1, draw.randrange(6, 11), draw.randrange(12, 17))
+    machine = Hardware.preset(draw.choice(["edge-npu", "dsp", "phone-npu"]))
+    sizes = tuple(sorted(draw.sample(range(6, 26), 5)))
+    curve = [moved(graph, machine, ("extended", size, True)) for size in sizes]
+    for place in draw.sample(range(1, len(sizes) - 1), len(sizes) - 2):
+        others = [
+            moved(graph, machine, choice)
+            for choice in (("basic", sizes[place], True), ("extended", sizes[place], False))
+        ]
+        spare = min(curve[place - 1], *others) - curve[place]
+        if spare > 0:
+            return Budget(graph, machine, sizes, int(curve[place] + spare // 2), sizes[place])
+    return None
 
 
 def moved(graph: Graph, hardware: Hardware, choice: Choice) -> float:
@@ -92,15 +97,23 @@ def check_budget(function: Function, draw: Random) -> None:
 
 
 def _over(case: Budget, choice: Choice, nbytes: float) -> str:
-    level, sram_kib, _ = choice
     if nbytes == float("inf"):
-        return "a kernel does not fit."
+        return "a kernel does not fit: what has to be on chip for its smallest tile?"
+    return f"{nbytes:,.0f} bytes, more than the budget. {_why_over(case, choice)}"
+
+
+def _why_over(case: Budget, choice: Choice) -> str:
+    level, sram_kib, resident = choice
+    if level in ("none", "basic"):
+        return "At this level each operator is a kernel of its own; which level makes fewer kernels?"
+    if not resident:
+        return "Small tensors go to DRAM and come back here; where could they stay?"
+    if level != "extended":
+        return "Transforms between two orders move bytes as well; are they worth it here?"
     machine = replace(case.hardware, sram_bytes=sram_kib * KIB)
-    counted = cost(_optimized(case.graph, level, machine), machine).dram_bytes
-    loaded = (
-        "" if counted > case.budget_bytes else " labkit.cost counts each tensor once; with this SRAM some come again."
-    )
-    return f"{nbytes:,.0f} bytes, more than the budget.{loaded}"
+    if cost(_optimized(case.graph, level, machine), machine).dram_bytes <= case.budget_bytes:
+        return "labkit.cost counts each tensor once; with this SRAM some come again."
+    return "With so little SRAM tensors come again, or cannot stay; what does the next size move?"
 
 
 def _choice(value: object, case: Budget, call: str) -> Choice:

@@ -15,6 +15,7 @@ from labkit.course.checking import CheckFailed, Function
 from labkit.course.checks.ex06_networks import cluttered, pooled, traps
 from labkit.course.checks.graphs import shown
 from labkit.course.checks.plain import whole
+from labkit.course.checks.question import until_one_suits
 from labkit.equivalence import verify
 from labkit.errors import LabError, NotEquivalent
 from labkit.graph import Graph
@@ -70,11 +71,16 @@ def _known(report: Report) -> Sequence[tuple[str, Callable[[], dict[str, int]]]]
 
 def _telling_report(draw: Random) -> Report:
     """A report in which a pass saves bytes in two rounds, and every slip shows."""
-    while True:
-        report = optimize(cluttered(draw), hardware=Hardware.preset(draw.choice(Hardware.presets())))
-        answers = [answer() for _, answer in _known(report)]
-        if all(one != other for i, one in enumerate(answers) for other in answers[:i]):
-            return report
+    return until_one_suits(lambda: _if_telling(_report(draw)), "report in which every slip shows")
+
+
+def _report(draw: Random) -> Report:
+    return optimize(cluttered(draw), hardware=Hardware.preset(draw.choice(Hardware.presets())))
+
+
+def _if_telling(report: Report) -> Report | None:
+    answers = [answer() for _, answer in _known(report)]
+    return report if all(one != other for i, one in enumerate(answers) for other in answers[:i]) else None
 
 
 def check_saved(function: Function, draw: Random) -> None:
@@ -173,17 +179,18 @@ def check_own_pass(function: Function, draw: Random) -> None:
         )
     for trap in traps(draw):
         call = f"{name}({shown(trap.graph)})"
-        after = _applied(function, trap.graph, call)
+        after = _applied(function, trap.graph, call, trap.why)
         if why := _harm(trap.graph, after):
             raise CheckFailed(f"{call}: {why}: {trap.why}")
 
 
-def _applied(function: Function, graph: Graph, call: str) -> Graph:
-    """What the pass makes of a graph; CheckFailed for what is none, and for what cannot be one."""
+def _applied(function: Function, graph: Graph, call: str, why: str = "") -> Graph:
+    """What the pass makes of a graph; CheckFailed for what is none, and for what cannot be one, with ``why`` behind."""
     try:
         after: Any = function(graph)
     except LabError as error:
-        raise CheckFailed(f"{call} raised {type(error).__name__}: {_one_line(str(error))}") from None
+        told = f"{call} raised {type(error).__name__}: {_one_line(str(error))}"
+        raise CheckFailed(f"{told}: {why}" if why else told) from None
     if after is None:
         raise CheckFailed(f"{call} gave nothing back: does the function end with return?")
     if type(after) is not Graph:

@@ -101,8 +101,10 @@ def names_of(value: object, graph: Graph, call: str) -> tuple[str, ...]:
     assert isinstance(value, Collection)
     found = tuple(str(name) for name in value if type(name) in (str, np.str_))
     strange = [name for name in found if name not in graph.producers]
-    if len(found) < len(value) or strange:
-        raise CheckFailed(f"{call}: {strange[0] if strange else 'something'!r:.20} is the name of no node.")
+    if strange:
+        raise CheckFailed(f"{call}: {strange[0]!r:.20} is the name of no node.")
+    if len(found) < len(value):
+        raise CheckFailed(f"{call}: something in it is the name of no node; names are words, as in ['n1', 'n2'].")
     return found
 
 

@@ -6,12 +6,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import isclose
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from labkit.course.checking import CheckFailed, Function
 from labkit.course.checks.plain import whole
 
+Found = TypeVar("Found")
 _MOST_DRAWS = 500
+
+
+def until_one_suits(draw: Callable[[], Found | None], what: str) -> Found:
+    """The first case that suits; ``draw`` gives None for one that does not.
+
+    AssertionError after many draws: then the rule of the check is at fault, and no student.
+    """
+    for _ in range(_MOST_DRAWS):
+        if (found := draw()) is not None:
+            return found
+    raise AssertionError(
+        f"the check found no {what} in {_MOST_DRAWS} draws: a fault of the check, not of your function"
+    )
 
 
 @dataclass(frozen=True)
@@ -50,13 +64,13 @@ class Question:
 
     def telling(self, draw: Random) -> tuple[Any, ...]:
         """Arguments for which the right value and those of all slips differ."""
-        for _ in range(_MOST_DRAWS):
-            arguments = self.draw(draw)
-            values = [self.right(*arguments), *(slip.value(*arguments) for slip in self.slips)]
-            known = [value for value in values if value is not None]
-            if all(not same(one, other) for i, one in enumerate(known) for other in known[:i]):
-                return arguments
-        raise AssertionError(f"{self.function}: no telling case in {_MOST_DRAWS} draws")
+        return until_one_suits(lambda: self._if_telling(self.draw(draw)), f"telling case of {self.function}")
+
+    def _if_telling(self, arguments: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        values = [self.right(*arguments), *(slip.value(*arguments) for slip in self.slips)]
+        known = [value for value in values if value is not None]
+        tells = all(not same(one, other) for i, one in enumerate(known) for other in known[:i])
+        return arguments if tells else None
 
     def _why(self, got: object, arguments: tuple[Any, ...]) -> str:
         found = (slip.why for slip in self.slips if same(got, slip.value(*arguments)))

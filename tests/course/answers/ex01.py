@@ -21,7 +21,7 @@ WRONG = [
     Wrong("a dictionary", "1.1", _STRIDES, "return stride", "expected a tuple or a list"),
     Wrong("floats", "1.1", _STRIDES, 'return [stride[axis] / 1 for axis in "NCHW"]', "whole number: use //"),
     Wrong("printed", "1.1", _STRIDES, "print(stride)", "does the function end with return"),
-    Wrong("swapped strides", "1.1", _STRIDES, 'return tuple(stride[axis] for axis in "NCWH")', "look at the fastest axis"),
+    Wrong("swapped strides", "1.1", _STRIDES, 'return tuple(stride[axis] for axis in "NCWH")', "some of them swapped|look at the fastest axis"),
     Wrong("labkit's Layout", "1.1", _STRIDES, "return Layout.dense(shape, order).strides", "what you are to write here"),
     # 1.2
     Wrong("offset forgotten", "1.2", "return offset + sum", "return sum", "Look at the third argument"),

@@ -115,7 +115,7 @@ def double_buffered(A, B, tile, pad):
     Wrong("each tile loaded twice", "2.5", "present = following",
           "present = following and (pad.free(f'A{(step + 1) % 2}'), pad.free(f'B{(step + 1) % 2}'), "
           "load(step + 1, i, j))[2]", "reading A moves"),
-    Wrong("the next tile is computed", "2.5", "a, b = present", "a, b = following or present", "results are wrong"),
+    Wrong("the next tile is computed", "2.5", "a, b = present", "a, b = following or present", "compare one tile of C"),
     # 2.6
     Wrong("halo forgotten", "2.6", "", """\
 def tiled_conv(x, w, rows, pad):

@@ -4,6 +4,14 @@
 
 from tests.course.planted import Right, Wrong
 
+_ROWS = """\
+            image = pad.load("x", x[:, p : p + block.shape[1] + R - 1])
+            sums = pad.alloc("y", block.shape, np.float32)
+            for r in range(R):
+                for s in range(S):
+                    seen = image[:, r : r + block.shape[1], s : s + Q]
+                    sums += np.einsum("""
+
 WRONG = [
     # 3.1
     Wrong("written only", "3.1", "2 * channels", "channels", "who moves it again"),
@@ -35,7 +43,7 @@ WRONG = [
     Wrong("bias loaded at each step", "3.2", "c += a @ b\n", 'c += a @ b\n                    pad.load("bias", bias[j : j + tn])\n                    pad.free("bias")\n',
           "its piece of the bias"),
     Wrong("ReLU forgotten", "3.2", "                np.maximum(c, 0, out=c)\n", "", "ReLU is missing"),
-    Wrong("ReLU into another array", "3.2", "np.maximum(c, 0, out=c)", "c = np.maximum(c, 0)", "ReLU is missing"),
+    Wrong("ReLU into another array", "3.2", "np.maximum(c, 0, out=c)", "c = np.maximum(c, 0)", "ReLU is missing|or a new array"),
     Wrong("bias forgotten", "3.2", 'c += pad.load("bias", bias[j : j + tn])', 'pad.load("bias", bias[j : j + tn])', "the bias is missing"),
     Wrong("whole bias on chip", "3.2", 'pad.load("bias", bias[j : j + tn])', 'pad.load("bias", bias)[j : j + tn]', "its piece of the bias"),
     Wrong("intermediate in DRAM", "3.2", "                np.maximum(c, 0, out=c)\n",
@@ -104,13 +112,18 @@ def fused_matmul(A, B, bias, tile, pad):
           "reading w moves|from one block to the next"),
     Wrong("shift for each block", "3.3", "            sums = pad", '            pad.free("shift")\n            summand = pad.load("shift", shift)[:, None, None]\n            sums = pad',
           "reading shift moves|from one block to the next"),
-    Wrong("halo forgotten", "3.3", "            pad.store", "            sums[:, max(block.shape[1] - R + 1, 0) :] = 0\n            pad.store", "results are wrong"),
+    Wrong("halo forgotten", "3.3", _ROWS, _ROWS.replace("block.shape[1] + R - 1]", "rows]").replace("sums +=", "sums[:, : seen.shape[1]] +="),
+          "which rows of x do their taps see"),
+    Wrong("rows without their halo left out", "3.3", "            pad.store", "            sums[:, max(block.shape[1] - R + 1, 0) :] = 0\n            pad.store",
+          "compare one output row"),
     Wrong("a halo above, too", "3.3", 'image = pad.load("x", x[:, p : p + block.shape[1] + R - 1])',
           'pad.load("x", x[:, max(p - 1, 0) : p])\n            pad.free("x")\n            image = pad.load("x", x[:, p : p + block.shape[1] + R - 1])', "which is the last row of x"),
     Wrong("last block lost", "3.3", "range(0, P, rows)", "range(0, P // rows * rows, rows)", "rounded up"),
     Wrong("intermediate in DRAM", "3.3", "            sums *= factor\n",
           '            pad.store("y", block)\n            pad.free("y")\n            sums = pad.load("y", block)\n            sums *= factor\n', "stays on chip"),
-    Wrong("a launch for each block", "3.3", 'with pad.kernel("conv, bn, add, relu"):', "if True:", "0 launches"),
+    Wrong("a launch for each block", "3.3", "            block = y", "            with pad.kernel('block'):\n                pass\n            block = y",
+          "launches|counter of their own"),
+    Wrong("no launch", "3.3", 'with pad.kernel("conv, bn, add, relu"):', "if True:", "0 launches"),
     # 3.4
     Wrong("residual forgotten", "3.4", " + residuals * block", "", "the residuals are forgotten"),
     Wrong("vectors forgotten", "3.4", " + vectors", "", "scale and shift are forgotten"),
@@ -188,7 +201,7 @@ def fused_matmul(A, B, bias, tile, pad):
 """ + "    best = [(0, [])]\n", "as much as fits"),
     Wrong("too large for the SRAM", "3.8", " and room(graph, group) <= sram_bytes", "", "its room is"),
     Wrong("two anchors in a kernel", "3.8", '"Conv" not in follows and ', "", "anchor"),
-    Wrong("fewest kernels for fewest bytes", "3.8", "before + moved(group)", "before + 1", "can do"),
+    Wrong("fewest kernels for fewest bytes", "3.8", "before + moved(group)", "before + 1", "as much as fits"),
     Wrong("written values forgotten", "3.8", "                values.add(node.output)\n", "                pass\n", "can do"),
     Wrong("a node left out", "3.8", "return best[-1][1]", "return best[-2][1]", "is in 0 kernels"),
     Wrong("a node twice", "3.8", "return best[-1][1]", "return [*best[-1][1], names[-1:]]", "is in 2 kernels"),
