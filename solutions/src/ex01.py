@@ -216,7 +216,7 @@ ex01.grade("1.5", straddling_pixels)
 #
 # Write `convert(storage, shape, source, target, ledger)`. `storage` is a flat NumPy array that holds a tensor of
 # logical shape (N, C, H, W) in the memory order `source`. Give back a *new* flat array of the same type with the
-# same tensor in the order `target`, and record in the ledger what the copy moves: every element is read once and
+# same tensor in the order `target`. Record in the ledger what the copy moves: every element is read once and
 # written once.
 #
 # You may use `Layout.dense(shape, order)` with its `offset_of(n, c, h, w)` or `offsets()` here. An entry of the
@@ -258,8 +258,8 @@ ex01.grade("1.6", convert)
 # %% [markdown]
 # ## 1.7 · Choose a layout (2 points, open)
 #
-# A program walks through a tensor of shape (N, C, H, W) along single axes: `walks` is a list such as
-# `[("C", 30), ("W", 2)]`, thirty walks along C and two along W. Each walk starts at the first element and reads all
+# A program walks through a tensor of shape (N, C, H, W) along single axes. `walks` says how often:
+# `[("C", 30), ("W", 2)]` are thirty walks along C and two along W. Each walk starts at the first element and reads all
 # elements along its axis, the other three indices are 0; between two walks nothing stays in the cache. Element 0 lies
 # at byte 0. Write `choose_order(shape, walks, itemsize, line_bytes)`: a memory order for which all walks together
 # touch the fewest lines. `walked_lines` says what is counted. Where several orders are best, any of them will do.

@@ -237,8 +237,8 @@ ex02.grade("2.4", tiled_matmul)
 # %% [markdown]
 # ## 2.5 · Double buffers (3 points)
 #
-# The same product, the same bytes, but no waiting: when the arithmetic of one step begins, the tiles of A and B of the
-# next step along k are on chip already, so that they could have arrived meanwhile. The pad has room for two tiles of
+# The same product, the same bytes, but no waiting. When the arithmetic of one step begins, the tiles of A and B of the
+# next step along k are on chip already, so they could have arrived meanwhile. The pad has room for two tiles of
 # A, two of B and one of C. Use two names for the buffers of each, such as "A0" and "A1" (`slots=2` of `pad.load`
 # reserves the room, but brings nothing earlier). At the first step of a tile of C you may wait.
 #
@@ -299,11 +299,11 @@ ex02.grade("2.5", double_buffered)
 # %% [markdown]
 # ## 2.6 · A convolution with its halo (4 points)
 #
-# An image `x` of (channels, height, width) and filters `w` of (filters, channels, R, S), stride 1, no padding: the
-# result has height − R + 1 rows and width − S + 1 columns. `convolution` below says what it is. Compute it by blocks of
-# `rows` output rows, all filters at once. Neighbouring blocks need some of the same rows of x, the **halo**; each block
-# loads what it needs. The pad holds one block of x with its halo, one block of y, and all weights. Give back y in
-# DRAM, a float32 array. It has to be yours.
+# Given are an image `x` of (channels, height, width) and filters `w` of (filters, channels, R, S). With stride 1 and no
+# padding the result has height − R + 1 rows and width − S + 1 columns. `convolution` below says what it is. Compute it
+# by blocks of `rows` output rows, all filters at once. Neighbouring blocks need some of the same rows of x, the
+# **halo**; each block loads what it needs. The pad holds one block of x with its halo, one block of y, and all weights.
+# Give back y in DRAM, a float32 array. It has to be yours.
 #
 # <details><summary>Hint 1</summary>
 #

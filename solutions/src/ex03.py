@@ -148,10 +148,10 @@ ex03.grade("3.2", fused_matmul)
 # ## 3.3 · A residual block in one kernel (4 points)
 #
 # Now a convolution, a normalisation (one `scale` and one `shift` for each filter), a `residual` that is added, and a
-# ReLU at the end: one kernel, yours, by blocks of `rows` output rows, all filters at once. `x` is (channels, height,
-# width), `w` is (filters, channels, R, S), stride 1, no padding; `residual` has the shape of the result. The pad holds
-# one block of x with its halo, one block of y, one of the residual, and all of w, scale and shift. Give back y in DRAM,
-# a float32 array.
+# ReLU at the end. All in one kernel, yours, by blocks of `rows` output rows, all filters at once. `x` is (channels,
+# height, width), `w` is (filters, channels, R, S), stride 1, no padding; `residual` has the shape of the result. The
+# pad holds one block of x with its halo, one block of y, one of the residual, and all of w, scale and shift. Give back
+# y in DRAM, a float32 array.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -235,9 +235,9 @@ ex03.grade("3.3", fused_block)
 #
 # A fused kernel is legal on a machine only if its working set fits the SRAM: the tiles of the convolution, **and**
 # what the epilogue reads beside them. Write `fused_working_set(c, f, rows, width, taps, residuals, itemsize)`: the
-# bytes of SRAM for the kernel of 3.3 with `c` channels, `f` filters of taps × taps, blocks of `rows` output rows that
-# are `width` columns wide, and so many `residuals` that are all added before the ReLU. Scale and shift are on chip as a
-# whole, and so are the weights. What is done to the sums overwrites them in place.
+# bytes of SRAM for the kernel of 3.3. It has `c` channels and `f` filters of taps × taps, and its blocks are `rows`
+# output rows of `width` columns. So many `residuals` are added, all of them before the ReLU. Scale and shift are on
+# chip as a whole, and so are the weights. What is done to the sums overwrites them in place.
 #
 # <details><summary>Hint</summary>
 #

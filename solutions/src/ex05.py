@@ -169,7 +169,8 @@ ex05.grade("5.2", eliminate_dead)
 #
 # <details><summary>Hint 2</summary>
 #
-# Of a symbol only one thing is certain: it is no larger than the largest 32-bit integer, 2³¹ − 1.
+# Of a symbol take one thing for certain: it is no larger than the largest 32-bit integer, 2³¹ − 1. Exporters write
+# that number, or a larger one, for "to the end".
 #
 # </details>
 

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Exercise 06 · The pipeline
 #
-# Seven functions, twenty points: what a rewrite is worth, which pass did it, in which order passes should run, a pass
-# of your own, where layout transforms stand, and a network that has to keep to a budget of bytes.
+# Seven functions, twenty points. What is a rewrite worth, which pass did it, and in which order should passes run? Then
+# a pass of your own, the place of layout transforms, and a network that has to keep to a budget of bytes.
 #
 # - Write your code where it says so, and keep the name and the arguments of each function.
 # - Below each function is a check. Run it as often as you like: it says "right", or what to look at.
@@ -181,9 +181,10 @@ ex06.grade("6.3", fewest_runs)
 # The largest of some numbers, cut at 0, is the largest of the numbers cut at 0. So a `Relu` in front of a `MaxPool` may
 # as well stand behind it, where the tensor is smaller. Write the pass `relu_behind_pool(graph)`. It has to be yours.
 #
-# It is judged as `check_pass` judges every pass: the result computes the same; with nothing to do it returns the very
-# same graph; run twice it is as if run once; it comes to an end; and it saves as many bytes as there are to save, also
-# where several pools follow each other. Other graphs are asked about where the rewrite would be wrong, or would cost.
+# It is judged as `check_pass` judges every pass. The result computes the same. With nothing to do the pass returns the
+# very same graph, run twice it is as if run once, and it comes to an end. Besides, it has to save as many bytes as
+# there are to save, also where several pools follow each other. Other graphs are asked about where the rewrite would be
+# wrong, or would cost.
 #
 # | expression | is |
 # |---|---|
@@ -214,7 +215,8 @@ import numpy as np
 
 def both_orders(x: np.ndarray) -> tuple[float, float]:
     """The specification, for one window of the pool: first cut, then the largest; or the other way round."""
-    return max(max(number, 0.0) for number in x.flat), max(max(x.flat), 0.0)
+    numbers = x.ravel().tolist()
+    return max(max(number, 0.0) for number in numbers), max(max(numbers), 0.0)
 
 
 print(both_orders(np.array([[-3.0, 2.0], [1.0, -5.0]])), both_orders(np.array([[-3.0, -2.0], [-1.0, -5.0]])))
@@ -377,7 +379,7 @@ ex06.grade("6.6", place_transforms)
 # %% [markdown]
 # ## 6.7 · Within the budget (4 points, open)
 #
-# SRAM is the dearest part of the machine. Which is the smallest that will do? A network may move at most
+# SRAM is dear: it takes much of a chip's area. Which is the smallest that will do? A network may move at most
 # `budget_bytes` for each image. You choose a level of `optimize`, an SRAM out of `sizes_kib` (KiB of 1024 bytes), and
 # whether small tensors may stay on chip between kernels. It is counted like this:
 #
@@ -392,6 +394,15 @@ ex06.grade("6.6", place_transforms)
 # Write `meet_budget(graph, hardware, sizes_kib, budget_bytes)`: level, SRAM in KiB, and True or False for tensors that
 # stay. The SRAM must be the smallest with which there is a choice that keeps to the budget. `cost` is no help: it
 # counts each tensor once, as if the SRAM had no end.
+#
+# The check takes small networks, so that it is quick. The same function works on a whole ResNet-50; try it in a cell of
+# your own:
+#
+# ```python
+# from labkit.zoo import resnet50
+#
+# meet_budget(resnet50(), Hardware.preset("edge-npu"), (128, 256, 512, 1024, 2048), 200_000_000)
+# ```
 #
 # <details><summary>Hint 1</summary>
 #
