@@ -218,6 +218,15 @@ def test_convs_that_share_a_weight_each_get_their_own_copy(parse, judge):
     assert_equal_by(judge, graph, after)
 
 
+def test_a_shift_alone_makes_no_copy_of_the_weight(parse, judge):
+    text = "agraph (float[1, 4, 9] x) => (float[1, 4, 7] y) { c = Conv(x, w) y = Add(c, t) }"
+    weight, shift = (RNG.standard_normal(shape).astype(np.float32) for shape in ((4, 4, 3), (4, 1)))
+    graph = parse(text, w=weight, t=shift)
+    (conv,) = labkit.optimize(graph).graph.nodes
+    assert conv.inputs[1].name == "w"
+    assert_equal_by(judge, graph, labkit.optimize(graph).graph)
+
+
 @pytest.mark.parametrize(
     ("guard", "different"),
     [
