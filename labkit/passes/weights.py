@@ -145,7 +145,8 @@ def _constants(view: View, node: Node, only: tuple[int, ...] | None = None) -> d
         if array is None:
             return Refusal("constant", f"{value.name!r} can change between calls")
         single = index == 1 and len(node.inputs) < 5 and array.dtype != np.float64
-        found[index] = np.asarray(array, dtype=np.float32 if single else np.float64)
+        wide = np.float32 if single else np.float64
+        found[index] = array if array.dtype == wide else array.astype(wide)
     return found
 
 
