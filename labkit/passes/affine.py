@@ -13,7 +13,7 @@ import numpy as np
 
 from labkit.graph import Array, Node, Shape, Value
 from labkit.passes.rewriting import Refusal, Rewrite, Table, View
-from labkit.passes.weights import ABSORBERS, Affine, absorb_before
+from labkit.passes.weights import ABSORBERS, Affine, absorb_before, scale_before
 
 _ARITHMETIC = {"Mul", "Div", "Add", "Sub", "Sum"}
 _FLOATS = {"float16", "float32", "float64", "bfloat16"}
@@ -58,6 +58,19 @@ def affine_into_conv_behind(view: View, conv: Node) -> Rewrite | Refusal | None:
     if found is None or isinstance(found, Refusal):
         return found if node.op == "BatchNormalization" else None
     return _second_reader(view, node) or absorb_before(view, node, found.x, found.affine, conv)
+
+
+def scale_into_product_behind(view: View, product: Node) -> Rewrite | Refusal | None:
+    """x·s, one value a column, then a MatMul by a constant: its matrix takes the scale into its rows."""
+    x = product.inputs[0]
+    node = view.producer(x)
+    if x is None or x.shape is None or node is None or node.domain or node.op not in ("Mul", "Div"):
+        return None
+    source = next((value for value in node.inputs if value and view.constant(value) is None), None)
+    found = None if source is None else _affine(view, node, source, len(x.shape) - 1)
+    if found is None or isinstance(found, Refusal):
+        return found
+    return _second_reader(view, node) or scale_before(view, found.x, found.affine.scale, product)
 
 
 def _second_reader(view: View, producer: Node) -> Refusal | None:
@@ -128,4 +141,5 @@ def _batch_norm(view: View, node: Node, x: Value, axis: int) -> _Found | Refusal
 AFFINE: Table = {
     **dict.fromkeys(("BatchNormalization", *_ARITHMETIC), (affine_into_producer,)),
     "Conv": (affine_into_conv_behind,),
+    "MatMul": (scale_into_product_behind,),
 }

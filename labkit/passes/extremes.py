@@ -73,36 +73,46 @@ def _bounds(view: View, node: Node) -> tuple[Value, Bounds] | None:
 
 def unsqueeze_of_reduce(view: View, node: Node) -> Rewrite | None:
     """A reduction that drops axes which an Unsqueeze puts back keeps them instead (keepdims)."""
+    return _kept(view, node, keeps=False)
+
+
+def squeeze_of_reduce(view: View, node: Node) -> Rewrite | None:
+    """A reduction that keeps axes which a Squeeze drops does not keep them."""
+    return _kept(view, node, keeps=True)
+
+
+def _kept(view: View, node: Node, *, keeps: bool) -> Rewrite | None:
+    """The reduction in front of a node that turns round whether it keeps its axes, and that alone reads it."""
     reduce = before(view, node, _REDUCTIONS)
     x = reduce.inputs[0] if reduce else None
-    if (
-        reduce is None
-        or x is None
-        or x.shape is None
-        or reduce.attrs.get("keepdims", 1)
-        or view.readers(reduce.output) > 1
-    ):
+    if reduce is None or x is None or x.shape is None or view.readers(reduce.output) > 1:
         return None
-    arg = reduce.op.startswith("Arg")
-    as_input = not arg and len(reduce.inputs) > 1
-    reduced = (
-        (reduce.attrs.get("axis", 0),)
-        if arg
-        else view.constant(reduce.inputs[1])
-        if as_input
-        else reduce.attrs.get("axes")
-    )
-    back = node.attrs.get("axes") if view.opset < 13 else view.constant(node.inputs[1])
-    if reduced is None or back is None:
+    if bool(reduce.attrs.get("keepdims", 1)) != keeps:
+        return None
+    reduced, named = _reduced_axes(view, reduce), _named_axes(view, node)
+    if reduced is None or named is None:
         return None
     rank = len(x.shape)
-    if sorted(int(a) % rank for a in np.ravel(reduced)) != sorted(int(a) % rank for a in np.ravel(back)):
+    if sorted(int(a) % rank for a in np.ravel(reduced)) != sorted(int(a) % rank for a in np.ravel(named)):
         return None
-    return Rewrite((replace(reduce, outputs=node.outputs, attrs={**reduce.attrs, "keepdims": 1}),))
+    return Rewrite((replace(reduce, outputs=node.outputs, attrs={**reduce.attrs, "keepdims": int(not keeps)}),))
+
+
+def _reduced_axes(view: View, reduce: Node) -> Array | tuple[int, ...] | None:
+    if reduce.op.startswith("Arg"):
+        return (reduce.attrs.get("axis", 0),)
+    return view.constant(reduce.inputs[1]) if len(reduce.inputs) > 1 else reduce.attrs.get("axes")
+
+
+def _named_axes(view: View, node: Node) -> Array | tuple[int, ...] | None:
+    if view.opset < 13:
+        return node.attrs.get("axes")
+    return view.constant(node.inputs[1]) if len(node.inputs) > 1 else None
 
 
 EXTREMES: Table = {
     **dict.fromkeys(_NUMPY, (extreme_of_extreme, extremes_to_clip)),
     **dict.fromkeys(("Relu", "Clip"), (extremes_to_clip,)),
     "Unsqueeze": (unsqueeze_of_reduce,),
+    "Squeeze": (squeeze_of_reduce,),
 }

@@ -14,7 +14,6 @@ from labkit.passes.rewriting import Refusal, Rewrite, Table, View, before, forwa
 from labkit.passes.slicing import spans
 
 _SELF_INVERSE = {"Neg", "Not"}
-_IDEMPOTENT = {"Abs", "Ceil", "Floor", "Round", "Sign", "Relu"}
 
 
 def transpose_of_transpose(view: View, node: Node) -> Rewrite | None:
@@ -94,7 +93,7 @@ def _slice(view: View, x: Value, node: Node, cut: Mapping[int, tuple[int, int, i
 
 
 def cancel_or_repeat(view: View, node: Node) -> Rewrite | None:
-    """Neg∘Neg and Not∘Not give back x; Abs, Floor, Relu and their like change nothing the second time."""
+    """Neg∘Neg and Not∘Not give back x; Sign changes nothing the second time."""
     inner = before(view, node, {node.op})
     if inner is None:
         return None
@@ -176,6 +175,28 @@ def _same_axis(one: Node, two: Node) -> bool:
     )
 
 
+def slice_of_concat(view: View, node: Node) -> Rewrite | None:
+    """A Slice that takes only elements of one part of a Concat takes them from that part."""
+    concat = before(view, node, {"Concat"})
+    cut = None if concat is None else spans(view, node)
+    if concat is None or not cut or concat.output.shape is None:
+        return None
+    axis = concat.attrs["axis"] % len(concat.output.shape)
+    if axis not in cut or any(isinstance(span.stop, str) for span in cut.values()) or cut[axis].step < 1:
+        return None
+    numbers = {place: (span.start, int(span.stop), span.step) for place, span in cut.items()}
+    start, stop, step = numbers[axis]
+    first = 0
+    for part in concat.inputs:
+        size = part.shape[axis] if part is not None and part.shape is not None else "?"
+        if part is None or isinstance(size, str) or stop <= first:
+            return None
+        if first <= start and stop <= first + size:
+            return _slice(view, part, node, {**numbers, axis: (start - first, stop - first, step)})
+        first += size
+    return None
+
+
 def where_of_not(view: View, node: Node) -> Rewrite | None:
     """Where(Not(c), a, b) is Where(c, b, a)."""
     inner = before(view, node, {"Not"})
@@ -187,9 +208,9 @@ def where_of_not(view: View, node: Node) -> Rewrite | None:
 MERGES: Table = {
     "Transpose": (transpose_of_transpose,),
     **dict.fromkeys(RESHAPES, (reshape_of_reshape,)),
-    "Slice": (slice_of_slice,),
-    **dict.fromkeys(_SELF_INVERSE | _IDEMPOTENT - {"Relu"}, (cancel_or_repeat,)),
-    "Relu": (cancel_or_repeat, clip_of_clip),
+    "Slice": (slice_of_slice, slice_of_concat),
+    **dict.fromkeys(_SELF_INVERSE | {"Sign"}, (cancel_or_repeat,)),
+    "Relu": (clip_of_clip,),
     "Clip": (clip_of_clip,),
     "Cast": (cast_of_cast,),
     "Concat": (concat_of_split, concat_of_concat),

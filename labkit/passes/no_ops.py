@@ -11,6 +11,7 @@ from labkit.passes.slicing import Span, spans
 # What leaves x as it is when it stands second; for the commutative ones it may stand first as well.
 _UNITS = {"Mul": 1, "Div": 1, "Add": 0, "Sub": 0, "Pow": 1, "And": True, "Or": False, "Xor": False}
 _COMMUTATIVE = {"Mul", "Add", "And", "Or", "Xor"}
+_OVER_ALL = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 _MOVING = {"tf_crop_and_resize", "tf_half_pixel_for_nn"}
 
 
@@ -99,6 +100,33 @@ def _factors(view: View, node: Node) -> Array | None:
     return view.constant(node.inputs[at]) if at < len(node.inputs) else None
 
 
+def gather_of_all(view: View, node: Node) -> Rewrite | None:
+    """A Gather of every element along an axis, in order."""
+    x, places = node.inputs[0], view.constant(node.inputs[1])
+    if x is None or x.shape is None or places is None or not _same(x.shape, node.output.shape):
+        return None
+    size = x.shape[node.attrs.get("axis", 0)]
+    return forward(view, node, x) if np.array_equal(places, np.arange(size if isinstance(size, int) else -1)) else None
+
+
+def where_one_way(view: View, node: Node) -> Rewrite | None:
+    """A Where with a constant condition that is the same everywhere, or with the same tensor on both sides."""
+    condition, *sides = node.inputs
+    array = view.constant(condition)
+    if array is not None and array.size and (array.all() or not array.any()):
+        sides = sides[:1] if array.all() else sides[1:]
+    chosen = sides[0]
+    if chosen is None or any(side != chosen for side in sides) or not _same(chosen.shape, node.output.shape):
+        return None
+    return forward(view, node, chosen)
+
+
+def reduction_of_one(view: View, node: Node) -> Rewrite | None:
+    """A sum, mean, product or extreme along axes of one element, which are kept."""
+    x = node.inputs[0]
+    return forward(view, node, x) if x and _same(x.shape, node.output.shape) else None
+
+
 def pool_of_one(view: View, node: Node) -> Rewrite | None:
     """A MaxPool or AveragePool whose windows are single elements, one behind the other."""
     ones = (*node.attrs.get("kernel_shape", ()), *node.attrs.get("strides", ()))
@@ -142,6 +170,9 @@ NO_OPS: Table = {
     "Slice": (slice_of_all,),
     "Cast": (cast_to_same,),
     "Pad": (pad_by_nothing,),
+    "Gather": (gather_of_all,),
+    "Where": (where_one_way,),
+    **dict.fromkeys((*_OVER_ALL, "GlobalAveragePool", "GlobalMaxPool"), (reduction_of_one,)),
     **dict.fromkeys(("Concat", "Sum", "Max", "Min", "Mean", "Split"), (of_one,)),
     **dict.fromkeys(("Resize", "Upsample"), (resize_by_one,)),
     **dict.fromkeys(("MaxPool", "AveragePool"), (pool_of_one,)),

@@ -1,4 +1,5 @@
-"""Pads sink: behind a Transpose or a reshape, which then move less, towards a window that takes the Pad in."""
+"""Pads sink: behind a Transpose or a reshape, which then move less, towards a window that takes the Pad in. Two that
+meet are one."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from labkit.graph import Dim, Node, TensorType, Value
-from labkit.passes.pads import pads_of
+from labkit.passes.pads import fill_of, pads_of
 from labkit.passes.reshaping import RESHAPES, long_axes, moves_units, to_shape
 from labkit.passes.rewriting import Rewrite, Table, View, before
 
@@ -46,6 +47,25 @@ def reshape_of_pad(view: View, node: Node) -> Rewrite | None:
     return _pad_behind(view, node, pad, first, moved)
 
 
+def pad_of_pad(view: View, node: Node) -> Rewrite | None:
+    """Pad∘Pad with the same constant, or twice by repeating the edge, pads once by the sum."""
+    found = _pad_before(view, node)
+    if found is None:
+        return None
+    x, inner, pads = found
+    more = pads_of(view, node, len(pads) // 2)
+    if more is None or min(more, default=0) < 0 or _filling(view, inner) != _filling(view, node):
+        return None
+    return _padded(view, node, x, node.outputs, [a + b for a, b in zip(pads, more, strict=True)])
+
+
+def _filling(view: View, pad: Node) -> object:
+    """What a Pad pads with; nothing that equals itself where that is not known, or reflects what it pads."""
+    mode = pad.attrs.get("mode", "constant")
+    fill = fill_of(view, pad) if mode == "constant" else None
+    return mode if mode == "edge" else float("nan") if fill is None or fill.size != 1 else fill.item()
+
+
 def _pad_before(view: View, node: Node) -> tuple[Value, Node, tuple[int, ...]] | None:
     """The Pad in front that only this node reads, what it pads and by how much; None when it crops."""
     pad = before(view, node, {"Pad"})
@@ -63,13 +83,21 @@ def _fresh(view: View, node: Node, dims: tuple[Dim, ...]) -> Value:
 def _pad_behind(view: View, node: Node, pad: Node, first: Rewrite, pads: list[int]) -> Rewrite:
     """The Pad behind what ``first`` makes, under the node's output name."""
     x = next(iter(first.instead.values())) if first.instead else first.nodes[-1].output
+    moved = _padded(view, pad, x, node.outputs, pads)
+    return Rewrite((*first.nodes, *moved.nodes), {**first.constants, **moved.constants})
+
+
+def _padded(view: View, pad: Node, x: Value, outputs: tuple[Value | None, ...], pads: list[int]) -> Rewrite:
+    """The Pad on ``x`` by so much before and behind every axis, under other output names."""
     if view.opset < 11:
-        moved = replace(pad, inputs=(x,), outputs=node.outputs, attrs={**pad.attrs, "pads": tuple(pads)})
-        return Rewrite((*first.nodes, moved), first.constants)
+        return Rewrite((replace(pad, inputs=(x,), outputs=outputs, attrs={**pad.attrs, "pads": tuple(pads)}),))
     array = np.array(pads, dtype=np.int64)
-    value = Value(view.fresh(f"{node.output.name}_pads"), TensorType.of(array))
-    moved = replace(pad, inputs=(x, value, *pad.inputs[2:3]), outputs=node.outputs)
-    return Rewrite((*first.nodes, moved), {**first.constants, value.name: array})
+    value = Value(view.fresh(f"{outputs[0].name if outputs[0] else x.name}_pads"), TensorType.of(array))
+    return Rewrite((replace(pad, inputs=(x, value, *pad.inputs[2:3]), outputs=outputs),), {value.name: array})
 
 
-PAD_ORDER: Table = {"Transpose": (transpose_of_pad,), **dict.fromkeys(RESHAPES, (reshape_of_pad,))}
+PAD_ORDER: Table = {
+    "Transpose": (transpose_of_pad,),
+    **dict.fromkeys(RESHAPES, (reshape_of_pad,)),
+    "Pad": (pad_of_pad,),
+}

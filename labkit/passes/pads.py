@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from labkit.graph import Array, Node, Value
-from labkit.passes.ranges import clip_bounds
+from labkit.graph import Array, Node
+from labkit.passes.ranges import lowest
 from labkit.passes.rewriting import Refusal, Rewrite, Table, View, before
-
-_NOT_NEGATIVE = {"Relu", "Exp", "HardSigmoid", "Sigmoid", "Softmax", "Softplus", "Sqrt"}
-_SOME_OF_ITS_INPUT = {"Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 
 
 def pad_into_conv(view: View, node: Node) -> Rewrite | Refusal | None:
@@ -41,22 +38,9 @@ def pad_into_max_pool(view: View, node: Node) -> Rewrite | Refusal | None:
     if len(node.outputs) > 1 and node.outputs[1] is not None:
         return None  # indices count the padding of a Pad, not of the pool
     pad = before(view, node, {"Pad"})
-    floor = -inf if pad is None else _floor(view, pad.inputs[0])
+    floor = -inf if pad is None else lowest(view, pad.inputs[0])
     named = "a MaxPool pads with the lowest number"
     return _absorb(view, node, neutral=lambda fill: _is_lowest(fill) or fill <= floor, named=named)
-
-
-def _floor(view: View, value: Value | None) -> float:
-    """What no element of a value is below; −∞ where that is not known."""
-    node = view.producer(value)
-    while node is not None and not node.domain and node.op in _SOME_OF_ITS_INPUT:
-        node = view.producer(node.inputs[0])
-    if node is None or node.domain:
-        return -inf
-    if node.op == "Clip":
-        bounds = clip_bounds(view, node)
-        return -inf if bounds is None else bounds.cut(-inf)
-    return 0 if node.op in _NOT_NEGATIVE else -inf
 
 
 def pad_into_average_pool(view: View, node: Node) -> Rewrite | Refusal | None:
@@ -74,7 +58,7 @@ def _absorb(view: View, node: Node, *, neutral: Any, named: str, **attrs: Any) -
         return None
     if pad.attrs.get("mode", "constant") != "constant":
         return Refusal("mode", f"{pad.label} pads by mode {pad.attrs['mode']}, not with a constant")
-    pads, fill = pads_of(view, pad, len(x.shape)), _fill(view, pad)
+    pads, fill = pads_of(view, pad, len(x.shape)), fill_of(view, pad)
     if pads is None or fill is None:
         return Refusal("constant", f"what {pad.label} pads can change between calls")
     if not neutral(fill):
@@ -113,7 +97,8 @@ def pads_of(view: View, pad: Node, rank: int) -> tuple[int, ...] | None:
     return tuple(found)
 
 
-def _fill(view: View, pad: Node) -> Array | None:
+def fill_of(view: View, pad: Node) -> Array | None:
+    """What a Pad with a constant pads with; None when a caller can change it."""
     if view.opset < 11:
         return np.array(pad.attrs.get("value", 0.0))
     value = pad.inputs[2] if len(pad.inputs) > 2 else None

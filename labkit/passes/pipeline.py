@@ -31,6 +31,7 @@ from labkit.passes.products import PRODUCTS
 from labkit.passes.report import Report, Step
 from labkit.passes.rewriting import Pass, Sweep, combined
 from labkit.passes.shapes import SHAPES
+from labkit.passes.signs import SIGNS
 from labkit.passes.spread import SPREAD
 from labkit.passes.transposes import TRANSPOSES
 from labkit.passes.unit_axes import UNITS, UNITS_SINK
@@ -40,7 +41,7 @@ from labkit.passes.unit_axes import UNITS, UNITS_SINK
 # nodes are shared before a Transpose moves away from the others.
 PASSES: dict[str, Pass] = {
     "no-ops": Sweep("no-ops", NO_OPS),
-    "merges": Sweep("merges", combined(MERGES, UNITS, EXTREMES, GATES, PRODUCTS, SPREAD)),
+    "merges": Sweep("merges", combined(SIGNS, MERGES, UNITS, EXTREMES, GATES, PRODUCTS, SPREAD)),
     "fold": Sweep("fold", combined(CONTROL, SHAPES, FOLD)),
     "affine": Sweep("affine", AFFINE),
     "share": share,

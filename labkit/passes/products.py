@@ -34,6 +34,38 @@ def bias_into_gemm(view: View, node: Node) -> Rewrite | Refusal | None:
     return None
 
 
+def transpose_into_product(view: View, node: Node) -> Rewrite | None:
+    """A product of matrices, one transposed in front, is a Gemm (which needs no bias since opset 11)."""
+    if view.opset < 11 or node.output.dtype not in _FLOATS:
+        return None
+    for index, flag in enumerate(("transA", "transB")):
+        x = _transposed_matrix(view, node.inputs[index])
+        other = node.inputs[1 - index]
+        if x is None or other is None or other.shape is None or len(other.shape) != 2:
+            continue
+        inputs = (x, other) if index == 0 else (other, x)
+        return Rewrite((replace(node, op="Gemm", inputs=inputs, attrs={flag: 1}),))
+    return None
+
+
+def _transposed_matrix(view: View, value: Value | None) -> Value | None:
+    """The matrix in front of a Transpose that only one node reads."""
+    transpose = view.producer(value)
+    if transpose is None or value is None or transpose.op != "Transpose" or transpose.domain or view.readers(value) > 1:
+        return None
+    x = transpose.inputs[0]
+    is_matrix = x is not None and x.shape is not None and len(x.shape) == 2
+    return x if is_matrix and tuple(transpose.attrs.get("perm") or (1, 0)) == (1, 0) else None
+
+
+def bias_of_zeros(view: View, node: Node) -> Rewrite | None:
+    """A bias that adds nothing is left out."""
+    array = view.constant(node.inputs[2]) if len(node.inputs) == 3 else None
+    if array is None or array.any() or (node.op == "Gemm" and view.opset < 11):
+        return None
+    return Rewrite((replace(node, inputs=node.inputs[:2]),))
+
+
 def _spreads(bias: Value, product: Value) -> bool:
     """Whether a tensor broadcasts one way to a matrix; a symbol only to itself."""
     if bias.shape is None or product.shape is None or len(bias.shape) > 2:
@@ -55,4 +87,10 @@ def transpose_into_gemm(view: View, node: Node) -> Rewrite | None:
     return None
 
 
-PRODUCTS: Table = {"Add": (bias_into_gemm,), "Sum": (bias_into_gemm,), "Gemm": (transpose_into_gemm,)}
+PRODUCTS: Table = {
+    "Add": (bias_into_gemm,),
+    "Sum": (bias_into_gemm,),
+    "MatMul": (transpose_into_product,),
+    "Gemm": (transpose_into_gemm, bias_of_zeros),
+    **dict.fromkeys(("Conv", "ConvTranspose"), (bias_of_zeros,)),
+}

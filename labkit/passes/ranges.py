@@ -42,6 +42,24 @@ def clip_bounds(view: View, node: Node) -> Bounds | None:
     return None if any(end != end for end in ends) else Bounds(*ends)
 
 
+_NOT_NEGATIVE = {"Abs", "Exp", "HardSigmoid", "ReduceL1", "ReduceL2", "ReduceSumSquare", "Relu", "Sigmoid", "Softmax",
+                 "Softplus", "Sqrt"}  # fmt: skip
+_SOME_OF_ITS_INPUT = {"Flatten", "Identity", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+
+
+def lowest(view: View, value: Value | None) -> float:
+    """What no element of a value is below; −∞ where that is not known."""
+    node = view.producer(value)
+    while node is not None and not node.domain and node.op in _SOME_OF_ITS_INPUT:
+        node = view.producer(node.inputs[0])
+    if node is None or node.domain:
+        return -inf
+    if node.op == "Clip":
+        bounds = clip_bounds(view, node)
+        return -inf if bounds is None else bounds.cut(-inf)
+    return 0 if node.op in _NOT_NEGATIVE else -inf
+
+
 def clip_node(view: View, x: Value | None, node: Node, bounds: Bounds) -> Rewrite | None:
     """The plainest node that cuts ``x`` to ``bounds``, in the place of ``node``."""
     if bounds == Bounds(-inf, inf):

@@ -125,6 +125,20 @@ def absorb_before(view: View, first: Node, x: Value, affine: Affine, conv: Node)
     return _with_weights(view, replaced, conv, {1: scaled, 2: bias + added})
 
 
+def scale_before(view: View, x: Value, scale: Array, product: Node) -> Rewrite | Refusal:
+    """A MatMul that reads s·x, as one that reads x: (s·x)·W = x·(s·W)."""
+    arrays = _constants(view, product)
+    if isinstance(arrays, Refusal):
+        return arrays
+    weight = arrays[1]
+    rows = weight.shape[-2:][0]
+    if scale.size not in (1, rows):
+        return Refusal("channels", f"{scale.size} values for {rows} rows")
+    factor = scale if weight.ndim == 1 else scale[:, None]
+    replaced = replace(product, inputs=(x, product.inputs[1]))
+    return _with_weights(view, replaced, product, {1: _times(weight, factor)})
+
+
 def _times(weight: Array, factor: Array) -> Array:
     """The product in the precision of the weight, which is the very same for a factor of ones."""
     if (factor == 1).all():

@@ -101,8 +101,8 @@ STRUCTURE = {
         "(float[2] x, int64[2] z) => (float[2] y) { a = Mul(x, p) b = Mul(z, q) c = Cast <to: int = 1> (b) y = Add(a, c) }",
         {"p": n(2), "q": i(2)}, "Mul Mul Cast Add"),
     "A36 a Slice without axes and steps": (
-        "(float[2] x, float[3] z) => (float[2] y) { c = Concat <axis: int = 0> (x, z) y = Slice(c, p, q) }",
-        {"p": i(0), "q": i(2)}, "Concat Slice"),
+        "(float[2] x, float[3] z) => (float[3] y) { c = Concat <axis: int = 0> (x, z) y = Slice(c, p, q) }",
+        {"p": i(0), "q": i(3)}, "Concat Slice"),
     "A39 a Dropout whose mask is used": (
         "(float[2] x) => (float[2] y) { d, m = Dropout(x) k = Cast <to: int = 1> (m) y = Add(d, k) }", {},
         "Dropout Cast Add"),

@@ -103,9 +103,9 @@ MIDDLES = {
         "c = ReduceMean <axes: ints = [1], keepdims: int = 0> (a) b = Unsqueeze(c, s)", {"s": i(1)}, "ReduceMean"),
     "the same twice": ("c = Exp(a) d = Exp(a) b = Add(c, d)", {}, "Exp Add"),
     "the same with a default written out": (
-        "c = LeakyRelu <alpha: float = 0.01> (a) d = LeakyRelu(a) b = Add(c, d)", {}, "LeakyRelu Add"),
+        "c = Elu <alpha: float = 1.0> (a) d = Elu(a) b = Add(c, d)", {}, "Elu Add"),
     "the same but for an attribute": (
-        "c = LeakyRelu <alpha: float = 0.1> (a) d = LeakyRelu(a) b = Add(c, d)", {}, "LeakyRelu LeakyRelu Add"),
+        "c = Elu <alpha: float = 0.1> (a) d = Elu(a) b = Add(c, d)", {}, "Elu Elu Add"),
     "operands swapped": ("c = Add(a, k) d = Add(k, a) b = Mul(c, d)", {"k": f(4)}, "Add Mul"),
     "operands swapped, order matters": ("c = Sub(a, k) d = Sub(k, a) b = Mul(c, d)", {"k": f(4)}, "Sub Sub Mul"),
     "equal constants": ("c = Add(a, k) d = Add(a, l) b = Mul(c, d)", {"k": n(1, 2, 3, 4), "l": n(1, 2, 3, 4)}, "Add Mul"),
@@ -123,6 +123,64 @@ MIDDLES = {
         "s = Shape(a) g = Gather(s, z) u = Unsqueeze(g, o) c = Concat <axis: int = 0> (u, m) b = Reshape(a, c)",
         {"z": np.array(0), "o": i(0), "m": i(-1)}, "Reshape"),
     "an expand to a computed shape": ("s = Shape(a) b = Expand(a, s)", {}, ""),
+    "gather of all": ("b = Gather <axis: int = 1> (a, s)", {"s": i(0, 1, 2)}, ""),
+    "gather of all by a negative axis": ("b = Gather <axis: int = -1> (a, s)", {"s": i(0, 1, 2, 3)}, ""),
+    "gather in another order": ("b = Gather <axis: int = 1> (a, s)", {"s": i(0, 2, 1)}, "Gather"),
+    "gather of some": ("b = Gather <axis: int = 1> (a, s)", {"s": i(0, 1)}, "Gather"),
+    "where of the same": (
+        "c = Greater(a, k) d = Where(c, a, a) e = Cast <to: int = 1> (c) b = Add(d, e)", {"k": f(4)}, "Greater Cast Add"),
+    "where decided for the first": ("b = Where(q, a, k)", {"q": np.ones((3, 1), bool), "k": f(4)}, ""),
+    "where decided for the second": ("b = Where(q, k, a)", {"q": np.zeros(4, bool), "k": f(4)}, ""),
+    "where decided for what is smaller": ("b = Where(q, k, a)", {"q": np.ones(4, bool), "k": f(4)}, "Where"),
+    "where that mixes": ("b = Where(q, a, k)", {"q": np.array([True, False, True, True]), "k": f(4)}, "Where"),
+    "where by a condition that is not constant": ("c = Greater(a, k) b = Where(c, a, k)", {"k": f(4)}, "Greater Where"),
+    "a mean of one": (
+        "c = Unsqueeze(a, s) d = ReduceMean <axes: ints = [1]> (c) b = Squeeze(d, s)", {"s": i(1)}, ""),
+    "a square sum of one": (
+        "c = Unsqueeze(a, s) d = ReduceSumSquare <axes: ints = [1]> (c) b = Squeeze(d, s)", {"s": i(1)}, "Unsqueeze ReduceSumSquare"),
+    "reduction and squeeze": (
+        "c = ReduceMax <axes: ints = [1]> (a) d = Squeeze(c, s) e = Exp(d) b = Unsqueeze(e, s)", {"s": i(1)}, "ReduceMax Exp Unsqueeze"),
+    "ceil and floor": ("c = Ceil(a) b = Floor(c)", {}, "Ceil"),
+    "an integer rounded": ("c = Cast <to: int = 7> (a) d = Cast <to: int = 1> (c) b = Round(d)", {}, "Cast Cast"),
+    "a half rounded": ("c = Cast <to: int = 10> (a) d = Cast <to: int = 1> (c) b = Round(d)", {}, "Cast Cast Round"),
+    "abs of exp": ("c = Exp(a) b = Abs(c)", {}, "Exp"),
+    "leaky relu of a sigmoid": ("c = Sigmoid(a) b = LeakyRelu(c)", {}, "Sigmoid"),
+    "prelu of a part of a relu": ("c = Slice(a, s, e) b = PRelu(c, k)", {"s": i(1), "e": i(2), "k": f(4)}, "Slice"),
+    "abs behind a clip that stays above zero": (
+        "c = Clip(a, l, h) b = Abs(c)", {"l": np.float32(0.5), "h": np.float32(2)}, "Clip"),
+    "abs of what may be negative": ("c = Sub(a, k) b = Abs(c)", {"k": f(4)}, "Sub Abs"),
+    "plus a negative": ("c = Neg(a) d = Exp(a) b = Add(d, c)", {}, "Exp Sub"),
+    "a negative plus": ("c = Neg(a) d = Exp(a) b = Add(c, d)", {}, "Exp Sub"),
+    "minus a negative": ("c = Neg(a) d = Exp(a) b = Sub(d, c)", {}, "Exp Add"),
+    "a negative minus": ("c = Neg(a) d = Exp(a) b = Sub(c, d)", {}, "Neg Exp Sub"),
+    "plus a negative that is read elsewhere": ("c = Neg(a) d = Exp(c) b = Add(d, c)", {}, "Neg Exp Add"),
+    "slice of one part": (
+        "c = Exp(a) d = Concat <axis: int = 1> (a, c) b = Slice(d, s, e, ax)", {"s": i(3), "e": i(6), "ax": i(1)}, "Exp"),
+    "slice within a part": (
+        "c = Exp(a) d = Concat <axis: int = -2> (a, c) b = Slice(d, s, e, ax)", {"s": i(4), "e": i(6), "ax": i(1)}, "Exp Slice"),
+    "slice within a part, with steps": (
+        "c = Exp(a) d = Concat <axis: int = 1> (a, c) b = Slice(d, s, e, ax, t)",
+        {"s": i(3), "e": i(6), "ax": i(1), "t": i(2)}, "Exp Slice"),
+    "slice within a part, backwards": (
+        "c = Exp(a) d = Concat <axis: int = 1> (a, c) b = Slice(d, s, e, ax, t)",
+        {"s": i(5), "e": i(3), "ax": i(1), "t": i(-1)}, "Exp Concat Slice"),
+    "slice across parts": (
+        "c = Exp(a) d = Concat <axis: int = 1> (a, c) b = Slice(d, s, e, ax)", {"s": i(2), "e": i(5), "ax": i(1)}, "Exp Concat Slice"),
+    "slice of parts along another axis": (
+        "c = Exp(a) d = Concat <axis: int = 1> (a, c) b = Slice(d, s, e, ax)", {"s": i(1), "e": i(3), "ax": i(2)}, "Exp Concat Slice"),
+    "pads in a row": ("c = Pad(a, s) b = Pad(c, t)", {"s": i(0, 1, 0, 0, 0, 1), "t": i(0, 0, 2, 0, 1, 0)}, "Pad"),
+    "pads with two constants": (
+        "c = Pad(a, s) b = Pad(c, s, v)", {"s": i(0, 1, 0, 0, 0, 1), "v": np.float32(1)}, "Pad Pad"),
+    "pads of which one crops": ("c = Pad(a, s) b = Pad(c, t)", {"s": i(0, 1, 0, 0, 0, 1), "t": i(0, 0, 2, 0, -1, 0)}, "Pad Pad"),
+    "pads that repeat the edge": (
+        'c = Pad <mode: string = "edge"> (a, s) b = Pad <mode: string = "edge"> (c, s)', {"s": i(0, 1, 0, 0, 0, 1)}, "Pad"),
+    "pads that reflect": (
+        'c = Pad <mode: string = "reflect"> (a, s) b = Pad <mode: string = "reflect"> (c, s)', {"s": i(0, 1, 0, 0, 0, 1)}, "Pad Pad"),
+    "pads by two modes": (
+        'c = Pad <mode: string = "edge"> (a, s) b = Pad(c, s)', {"s": i(0, 1, 0, 0, 0, 1)}, "Pad Pad"),
+    "pads, the first read elsewhere": (
+        "c = Pad(a, s) d = Pad(c, t) e = ReduceMax <axes: ints = [1]> (c) b = Add(d, e)",
+        {"s": i(0, 1, 0, 0, 0, 0), "t": i(0, 1, 0, 0, 0, 0)}, "Pad Pad ReduceMax Add"),
     "cast like": ("c = Cast <to: int = 7> (a) b = CastLike(c, a)", {}, "Cast Cast"),
     "a decided branch": (
         f"b = If (q) <{BRANCHES}>",
@@ -203,6 +261,18 @@ MATRICES = {
     "transpose into gemm": ("t = Transpose(w) y = Gemm(x, t, b)", {"w": f(3, 4), "b": f(3)}, "Gemm"),
     "transposed product": ("t = Transpose(x) y = Gemm(t, w)", {"w": f(5, 3)}, "Gemm"),
     "a transpose that moves nothing": ("t = Transpose <perm: ints = [0, 1]> (x) y = Gemm(t, w)", {"w": f(4, 3)}, "Gemm"),
+    "transposed and multiplied": ("t = Transpose(x) y = MatMul(t, w)", {"w": f(5, 3)}, "Gemm"),
+    "multiplied by what is transposed": ("t = Transpose(x) y = MatMul(w, t)", {"w": f(3, 4)}, "Gemm"),
+    "transposed twice and multiplied": ("t = Transpose(x) u = Exp(x) v = Transpose(u) y = MatMul(t, u)", {}, "Exp Gemm"),
+    "transposed, multiplied and read": ("t = Transpose(x) m = MatMul(t, x) y = MatMul(m, t)", {}, "Transpose MatMul MatMul"),
+    "a row of zeros added": ("y = Gemm(x, w, b)", {"w": f(4, 3), "b": np.zeros(3, np.float32)}, "Gemm"),
+    "columns scaled in front": ("m = Mul(x, k) y = MatMul(m, w)", {"k": f(4), "w": f(4, 3)}, "MatMul"),
+    "divided in front": ("m = Div(x, k) y = MatMul(m, w)", {"k": n(4), "w": f(4, 3)}, "MatMul"),
+    "divides in front": ("m = Div(k, x) y = MatMul(m, w)", {"k": n(4), "w": f(4, 3)}, "Div MatMul"),
+    "rows scaled in front": ("m = Mul(x, k) y = MatMul(m, w)", {"k": f(5, 1), "w": f(4, 3)}, "Mul MatMul"),
+    "plus in front": ("m = Add(x, k) y = MatMul(m, w)", {"k": f(4), "w": f(4, 3)}, "Add MatMul"),
+    "scaled in front and read": ("m = Mul(x, k) p = MatMul(m, w) y = MatMul(p, m)", {"k": f(4), "w": f(4, 5)}, "Mul MatMul MatMul"),
+    "scaled in front of what changes": ("m = Mul(x, k) t = Transpose(x) u = Exp(t) y = MatMul(m, u)", {"k": f(4)}, "Mul Exp Gemm"),
     "where not": ("c = Greater(x, k) d = Not(c) y = Where(d, x, k)", {"k": f(4)}, "Greater Where"),
 }  # fmt: skip
 
@@ -224,3 +294,18 @@ def test_padding_of_minus_infinity_goes_into_a_max_pool_though_judges_differ_ove
     after = labkit.optimize(graph).graph
     assert [node.op for node in after.nodes] == ["MaxPool"]
     labkit.verify(graph, after)
+
+
+@pytest.mark.parametrize(
+    "text", ["y = Gemm(x, w, b)", "y = Conv <pads: ints = [0, 0]> (x, v, b)", "y = ConvTranspose(x, v, b)"]
+)
+def test_a_bias_of_zeros_goes_and_another_stays(parse, text):
+    shape = "5, 4" if "Gemm" in text else "1, 4, 6"
+    constants = {"w": f(4, 4), "v": f(4, 4, 1), "b": np.zeros(4, np.float32)}
+    for bias, left in ((constants["b"], 2), (n(0, 0, 1, 0), 3)):
+        known = {name: array for name, array in {**constants, "b": bias}.items() if f"{name}" in text[text.index("(") :]}
+        out = "".join(f', "d{axis}"' for axis in range(len(shape.split(",")))).removeprefix(", ")
+        graph = parse(f"agraph (float[{shape}] x) => (float[{out}] y) {{ {text} }}", **known)
+        after = labkit.optimize(graph).graph
+        assert len(after.nodes[0].inputs) == left
+        labkit.verify(graph, after)

@@ -94,6 +94,9 @@ RULES = {
     "a reshape and a transposition": (
         "(float[1, 3, 5] x) => (float[5, 3, 1] y) { r = Reshape(x, s) y = Transpose <perm: ints = [1, 0, 2]> (r) }",
         {"s": i(3, 5, 1)}, "Transpose", 17),
+    "a sum over no axes": (
+        f"{IMAGE} (float[2, 4, 5, 3] y) {{ t = {LAST} (x) y = ReduceSum <noop_with_empty_axes: int = 1> (t) }}",
+        {}, "Transpose", 17),
     "an empty constant beside an empty tensor": (
         "(float[0, 1] x) => (float[1, 0] y) { r = Reshape <allowzero: int = 1> (x, s) y = Sub(r, k) }",
         {"s": i(1, 0), "k": np.empty(0, np.float32)}, "Sub Reshape", 17),
@@ -195,8 +198,6 @@ KEPT = {
         {"a": i(0), "e": i(2, 1, 1)}, 17),
     "a sum over axes that come as an input": (
         f'(float[2, 3, 4, 5] x, int64["n"] a) => (float["p", "q", "r", "s"] y) {{ t = {LAST} (x) y = ReduceSum(t, a) }}', {}, 17),
-    "a sum over no axes": (
-        f"{IMAGE} (float[2, 4, 5, 3] y) {{ t = {LAST} (x) y = ReduceSum <noop_with_empty_axes: int = 1> (t) }}", {}, 17),
     "one element of a higher rank beside transposed ones": (
         "(float[3, 4] x, float[1, 1, 1] v) => (float[1, 4, 3] y) { t = Transpose(x) y = Mul(t, v) }", {}, 17),
     "a reshape that splits behind a transposition": (
