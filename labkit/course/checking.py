@@ -1,7 +1,7 @@
 """Checks of an exercise: one Part a function, judged alike in the student's notebook and by ``labkit grade``.
 
 A check draws its cases: the same exercise with another seed asks with other shapes. In the notebook it runs once;
-at grading it runs ``GRADING_ROUNDS`` times, each round with cases of its own.
+at grading it runs ``GRADING_ROUNDS`` times or as often as the part says, each round with cases of its own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Part:
     """One graded part: the student writes ``function``, ``check`` calls it and raises CheckFailed where it is wrong.
 
     ``check`` takes the function and a random generator for its cases. ``closed`` are modules of labkit that hold the
-    answer: the function may not call into them.
+    answer: the function may not call into them. ``rounds`` are those of grading; fewer where a round is long.
     """
 
     title: str
@@ -39,6 +39,7 @@ class Part:
     function: str
     check: Callable[[Function, Random], None]
     closed: tuple[str, ...] = ()
+    rounds: int = GRADING_ROUNDS
 
 
 class CheckFailed(Exception):
@@ -110,10 +111,11 @@ def parts_of(exercise: str) -> Mapping[str, Part]:
 
 
 def judge(part_id: str, part: Part, function: Function, seed: int = 0, rounds: int = 1) -> None:
-    """Run one part's check; an untouched stub is "not written yet", whatever called it."""
+    """Run one part's check, in no more rounds than the part has; an untouched stub is "not written yet", whatever
+    called it."""
     if not callable(function):
         raise CheckFailed(f"{part_id}: {part.function} is {function!r}, it should be a function.")
-    for number in range(rounds):
+    for number in range(min(rounds, part.rounds)):
         try:
             part.check(watched(function, part.closed, CheckFailed), Random(f"{part_id} {seed} {number}"))
         except NotImplementedError:

@@ -379,9 +379,9 @@ ex06.grade("6.6", place_transforms)
 # %% [markdown]
 # ## 6.7 · Within the budget (4 points, open)
 #
-# SRAM is dear: it takes much of a chip's area. Which is the smallest that will do? A network may move at most
-# `budget_bytes` for each image. You choose a level of `optimize`, an SRAM out of `sizes_kib` (KiB of 1024 bytes), and
-# whether small tensors may stay on chip between kernels. It is counted like this:
+# SRAM is dear: it takes much of a chip's area. Which is the smallest that will do for ResNet-50? It may move at most
+# `budget_bytes` for each image. The machine is one of the presets; you choose its SRAM out of `sizes_kib` (KiB of 1024
+# bytes), a level of `optimize`, and whether small tensors may stay on chip between kernels. It is counted like this:
 #
 # | call | does |
 # |---|---|
@@ -392,16 +392,18 @@ ex06.grade("6.6", place_transforms)
 # | `reside(found, network).schedule.dram_bytes` | the same when small tensors stay on chip |
 #
 # Write `meet_budget(graph, hardware, sizes_kib, budget_bytes)`: level, SRAM in KiB, and True or False for tensors that
-# stay. The SRAM must be the smallest with which there is a choice that keeps to the budget. `cost` is no help: it
-# counts each tensor once, as if the SRAM had no end.
+# stay. The SRAM must be the smallest with which there is a choice that keeps to the budget. Level "all" is no choice
+# here: it saves bytes by computing some rows twice, and this machine has no time for that. `cost` is no help: it counts
+# each tensor once, as if the SRAM had no end.
 #
-# The check takes small networks, so that it is quick. The same function works on a whole ResNet-50; try it in a cell of
-# your own:
+# `given.budget` is a small case to begin with: a network of one block, counted below at each level. The check takes
+# ResNet-50 at full size, other machines, sizes and budgets. That is a few seconds if you try no more than you need. To
+# see what it sees, use a cell of your own:
 #
 # ```python
 # from labkit.zoo import resnet50
 #
-# meet_budget(resnet50(), Hardware.preset("edge-npu"), (128, 256, 512, 1024, 2048), 200_000_000)
+# meet_budget(resnet50(), Hardware.preset("edge-npu"), (256, 384, 512, 768, 1024), 205_000_000)
 # ```
 #
 # <details><summary>Hint 1</summary>

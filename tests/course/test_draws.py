@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from labkit.course.checks import ex03_graphs, ex03_split, ex06_budget, ex06_layouts, ex06_passes
+from labkit.course.checks import ex01_lines, ex02, ex03_graphs, ex03_split, ex06_budget, ex06_layouts, ex06_passes
 from labkit.course.checks.question import until_one_suits
 
 
@@ -20,13 +20,16 @@ def test_the_first_case_that_suits_is_taken_and_no_more_are_drawn() -> None:
 @pytest.mark.parametrize(
     ("module", "rule", "draw"),
     [
+        (ex01_lines, "_walks_if_telling", ex01_lines._telling_walks),
+        (ex02, "_given_if_square_is_worse", ex02.given),
         (ex03_split, "_case_of", ex03_split.trunk),
         (ex03_graphs, "_groups_to_ask", ex03_graphs._cases),
         (ex06_layouts, "_if_telling", ex06_layouts.telling_graph),
         (ex06_passes, "_if_telling", ex06_passes._telling_report),
-        (ex06_budget, "_drawn", ex06_budget.budget),
+        (ex06_budget, "_of_one_block", ex06_budget.budget),
+        (ex06_budget, "_of_resnet", ex06_budget.resnet_budget),
     ],
-    ids=["trunk", "groups", "layouts", "report", "budget"],
+    ids=["walks", "matmul", "trunk", "groups", "layouts", "report", "budget", "budget of ResNet-50"],
 )
 def test_a_rule_that_no_case_meets_ends_with_a_sentence(
     module: object, rule: str, draw: Callable[[Random], object], monkeypatch: pytest.MonkeyPatch

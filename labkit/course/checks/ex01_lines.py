@@ -11,6 +11,7 @@ import numpy as np
 
 from labkit.course.checking import CheckFailed, Function
 from labkit.course.checks.plain import whole, wholes
+from labkit.course.checks.question import until_one_suits
 from labkit.layout import Layout
 
 Shape = tuple[int, ...]
@@ -119,14 +120,17 @@ def check_choose_order(choose_order: Function, draw: Random) -> None:
 
 def _telling_walks(draw: Random) -> tuple[Shape, Walks, int]:
     """Walks for which neither a common order nor a known slip gives the best one."""
-    while True:
-        shape = tuple(draw.sample((2, 3, 5, 6, 9, 12, 20, 33, 40), 4))
-        walks = [(axis, draw.randrange(1, 40)) for axis in draw.sample("NCHW", 3)]
-        line_bytes = draw.choice((32, 64, 128))
-        costs = _all_lines(shape, walks, line_bytes)
-        slips = (*_slips(shape, walks, line_bytes), "NCHW", "NHWC")
-        if all(costs[order] > min(costs.values()) for order in slips):
-            return shape, walks, line_bytes
+    return until_one_suits(lambda: _walks_if_telling(draw), "walks that tell the orders apart")
+
+
+def _walks_if_telling(draw: Random) -> tuple[Shape, Walks, int] | None:
+    shape = tuple(draw.sample((2, 3, 5, 6, 9, 12, 20, 33, 40), 4))
+    walks = [(axis, draw.randrange(1, 40)) for axis in draw.sample("NCHW", 3)]
+    line_bytes = draw.choice((32, 64, 128))
+    costs = _all_lines(shape, walks, line_bytes)
+    slips = (*_slips(shape, walks, line_bytes), "NCHW", "NHWC")
+    tells = all(costs[order] > min(costs.values()) for order in slips)
+    return (shape, walks, line_bytes) if tells else None
 
 
 def _lines(order: str, shape: Shape, walks: Walks, line_bytes: int, itemsize: int = 4) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from labkit.course.checking import CheckFailed, Function, Part
 from labkit.course.checks.ex02_kernels import check_double_buffered, check_tiled_conv, check_tiled_matmul
 from labkit.course.checks.plain import number, wholes
-from labkit.course.checks.question import Question, Slip
+from labkit.course.checks.question import Question, Slip, until_one_suits
 from labkit.errors import LabError
 from labkit.loops import LoopNest
 from labkit.problems import Problem, matmul
@@ -36,13 +36,15 @@ class Given:
 
 def given(draw: Random) -> Given:
     """Sizes with an SRAM that holds none of the matrices, and where no square tile comes near the best one."""
-    while True:
-        own = Given(draw.randrange(48, 160, 4), *(draw.randrange(300, 700, 4) for _ in range(3)))
-        problem, elements = matmul(own.m, own.n, own.k), own.sram_kib * KIB // 4
-        edge = isqrt(elements + 1) - 1  # of C, when A and B are one step deep
-        flat = LoopNest(problem, (edge, edge, 1), tuple("mnk")).traffic.nbytes
-        if flat > 1.1 * best_tile(problem, own.sram_kib * KIB).dram_bytes:
-            return own
+    return until_one_suits(lambda: _given_if_square_is_worse(draw), "product for which a square tile is no good")
+
+
+def _given_if_square_is_worse(draw: Random) -> Given | None:
+    own = Given(draw.randrange(48, 160, 4), *(draw.randrange(300, 700, 4) for _ in range(3)))
+    problem, elements = matmul(own.m, own.n, own.k), own.sram_kib * KIB // 4
+    edge = isqrt(elements + 1) - 1  # of C, when A and B are one step deep
+    flat = LoopNest(problem, (edge, edge, 1), tuple("mnk")).traffic.nbytes
+    return own if flat > 1.1 * best_tile(problem, own.sram_kib * KIB).dram_bytes else None
 
 
 # ---- 2.1 the largest square tile

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from labkit.course.checking import CheckFailed, Function
+from labkit.course.checks.plain import kind
 from labkit.course.checks.rewrites import Trial, in_words
 from labkit.errors import LabError
 from labkit.graph import Array, Graph, Node, TensorType, Value
@@ -196,7 +197,7 @@ def _graphs(value: object, told: str) -> list[Any]:
     if value is None:
         raise CheckFailed(f"{told} gave nothing back: does the function end with return?")
     if type(value) not in (list, tuple):
-        raise CheckFailed(f"{told} gave a {type(value).__name__}; expected a list of graphs.")
+        raise CheckFailed(f"{told} gave {kind(value)}; expected a list of graphs.")
     assert isinstance(value, list | tuple)
     if len(value) > _MOST_GRAPHS:
         raise CheckFailed(f"{told} gave {len(value)} graphs; {_MOST_GRAPHS} are allowed.")
@@ -206,7 +207,7 @@ def _graphs(value: object, told: str) -> list[Any]:
 def _trial(graph: object, x: Value, told: str) -> Trial:
     """A graph that follows the rules, with its results."""
     if type(graph) is not Graph:
-        raise CheckFailed(f"{told} is a {type(graph).__name__}; expected a Graph.")
+        raise CheckFailed(f"{told} is {kind(graph)}; expected a Graph.")
     if not graph.inputs or graph.inputs[0] != x:
         first = graph.inputs[0] if graph.inputs else "none"
         raise CheckFailed(f"{told} has the first input {first}; it has to be the x that the function is given.")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from labkit.course.checking import CheckFailed, Function
-from labkit.course.checks.plain import array_of, flat_array
+from labkit.course.checks.plain import array_of, flat_array, kind
 from labkit.graph import Array
 
 # ---- 4.3 BatchNormalization is a line
@@ -116,7 +116,7 @@ def _pair(result: Any, call: str, what: str) -> tuple[Any, Any]:
     if result is None:
         raise CheckFailed(f"{call} gave nothing back: does the function end with return?")
     if type(result) not in (tuple, list) or len(result) != 2:
-        raise CheckFailed(f"{call} gave a {type(result).__name__}; expected two arrays, {what}.")
+        raise CheckFailed(f"{call} gave {kind(result)}; expected two arrays, {what}.")
     return result[0], result[1]
 
 

@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from labkit.course.checking import CheckFailed, Function
-from labkit.course.checks.plain import whole, wholes
+from labkit.course.checks.plain import kind, whole, wholes
 from labkit.course.checks.rewrites import Sketch
 from labkit.graph import Graph
 from labkit.passes.cse import share
@@ -42,7 +42,7 @@ def _judge_rest(result: Any, graphs: list[Graph], right: tuple[int, int], told: 
     if result is None:
         raise CheckFailed(f"{told} gave nothing back; does every way out end with return? Besides, {why}")
     if type(result) not in (tuple, list) or len(result) != 2:
-        raise CheckFailed(f"{told} gave a {type(result).__name__}; expected the graph and the number of rounds.")
+        raise CheckFailed(f"{told} gave {kind(result)}; expected the graph and the number of rounds.")
     rounds = whole(result[1], f"the number of rounds of {told}")
     if result[0] is not graphs[right[0]]:
         raise CheckFailed(f"{told} stopped at another graph: {why}")

@@ -123,5 +123,5 @@ PARTS = {
     "6.4": Part("a pass of your own", 4, "relu_behind_pool", check_own_pass, ("labkit.passes",)),
     "6.5": Part("what transforms move", 2, "transform_bytes", transform_bytes, _LAYOUT),
     "6.6": Part("where transforms stand", 3, "place_transforms", check_place, _LAYOUT),
-    "6.7": Part("within the budget, with the smallest SRAM", 4, "meet_budget", check_budget),
+    "6.7": Part("within the budget, with the smallest SRAM", 4, "meet_budget", check_budget, rounds=2),
 }

@@ -14,7 +14,7 @@ from labkit.costing import cost
 from labkit.course.checking import CheckFailed, Function
 from labkit.course.checks.ex06_networks import cluttered, pooled, traps
 from labkit.course.checks.graphs import shown
-from labkit.course.checks.plain import whole
+from labkit.course.checks.plain import kind, whole
 from labkit.course.checks.question import until_one_suits
 from labkit.equivalence import verify
 from labkit.errors import LabError, NotEquivalent
@@ -102,7 +102,7 @@ def _bytes_by_name(value: object, call: str) -> dict[str, int]:
     if value is None:
         raise CheckFailed(f"{call} gave nothing back: does the function end with return?")
     if not isinstance(value, dict):
-        raise CheckFailed(f"{call} gave a {type(value).__name__}; expected a dictionary from pass to bytes.")
+        raise CheckFailed(f"{call} gave {kind(value)}; expected a dictionary from pass to bytes.")
     return {
         str(name): whole(nbytes, f"{call}, at {name!s:.20},") for name, nbytes in value.items() if type(name) is str
     }
@@ -152,7 +152,7 @@ def _order(value: object, passes: Mapping[str, Pass], call: str) -> list[str]:
     if value is None:
         raise CheckFailed(f"{call} gave nothing back: does the function end with return?")
     if type(value) not in (list, tuple, str):
-        raise CheckFailed(f"{call} gave a {type(value).__name__}; expected a list of names, in the order to run them.")
+        raise CheckFailed(f"{call} gave {kind(value)}; expected a list of names, in the order to run them.")
     assert isinstance(value, Sequence)
     order = [str(name) if type(name) in (str, np.str_) else "?" for name in value]
     if strange := [name for name in order if name not in passes]:
@@ -194,7 +194,7 @@ def _applied(function: Function, graph: Graph, call: str, why: str = "") -> Grap
     if after is None:
         raise CheckFailed(f"{call} gave nothing back: does the function end with return?")
     if type(after) is not Graph:
-        raise CheckFailed(f"{call} gave a {type(after).__name__}; a pass gives a Graph.")
+        raise CheckFailed(f"{call} gave {kind(after)}; a pass gives a Graph.")
     return after
 
 

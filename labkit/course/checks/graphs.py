@@ -10,6 +10,7 @@ import numpy as np
 
 from labkit.build import make_node
 from labkit.course.checking import CheckFailed
+from labkit.course.checks.plain import kind
 from labkit.graph import Graph, Node, TensorType, Value
 
 OPSET = 17
@@ -95,9 +96,7 @@ def names_of(value: object, graph: Graph, call: str) -> tuple[str, ...]:
     if value is None:
         raise CheckFailed(f"{call} gave nothing back: does the function end with return?")
     if type(value) not in (tuple, list, set, frozenset):
-        raise CheckFailed(
-            f"{call} gave a {type(value).__name__} where names of nodes are expected, as in ['n1', 'n2']."
-        )
+        raise CheckFailed(f"{call} gave {kind(value)} where names of nodes are expected, as in ['n1', 'n2'].")
     assert isinstance(value, Collection)
     found = tuple(str(name) for name in value if type(name) in (str, np.str_))
     strange = [name for name in found if name not in graph.producers]
@@ -111,7 +110,7 @@ def names_of(value: object, graph: Graph, call: str) -> tuple[str, ...]:
 def groups_of(value: object, graph: Graph, call: str) -> Sequence[tuple[str, ...]]:
     """Groups of names in which each node is exactly once."""
     if type(value) not in (tuple, list):
-        raise CheckFailed(f"{call} gave a {type(value).__name__}; expected a list of groups, each a list of names.")
+        raise CheckFailed(f"{call} gave {kind(value)}; expected a list of groups, each a list of names.")
     assert isinstance(value, Sequence)
     groups = [names_of(group, graph, call) for group in value]
     every = [name for group in groups for name in group]

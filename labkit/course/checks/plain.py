@@ -11,6 +11,16 @@ from numpy.typing import NDArray
 from labkit.course.checking import CheckFailed
 
 
+def kind(value: object) -> str:
+    """What type of value it is, with its article.
+
+    >>> kind(3), kind([]), kind(np.zeros(2)), kind(np.uint8(1))
+    ('an int', 'a list', 'an ndarray', 'a uint8')
+    """
+    name = type(value).__name__
+    return f"{'an' if name == 'ndarray' or name[:1].lower() in 'aeio' else 'a'} {name}"
+
+
 def whole(value: object, call: str) -> int:
     """A plain int from an int or a NumPy integer; CheckFailed says what came instead.
 
@@ -26,7 +36,7 @@ def whole(value: object, call: str) -> int:
     if isinstance(value, np.integer) and type(value).__module__ == "numpy":
         return int(value)
     hint = ": use // where you divide" if isinstance(value, float | np.floating) else ""
-    raise CheckFailed(f"{call} gave {_show(value)}, a {type(value).__name__}; expected a whole number{hint}.")
+    raise CheckFailed(f"{call} gave {_show(value)}, {kind(value)}; expected a whole number{hint}.")
 
 
 def number(value: object, call: str) -> float:
@@ -43,7 +53,7 @@ def number(value: object, call: str) -> float:
         isinstance(value, np.integer | np.floating) and type(value).__module__ == "numpy"
     ):
         return float(value)  # type: ignore[arg-type]
-    raise CheckFailed(f"{call} gave {_show(value)}, a {type(value).__name__}; expected a number.")
+    raise CheckFailed(f"{call} gave {_show(value)}, {kind(value)}; expected a number.")
 
 
 def wholes(value: object, call: str) -> tuple[int, ...]:
@@ -57,7 +67,7 @@ def wholes(value: object, call: str) -> tuple[int, ...]:
     if type(value) is np.ndarray and value.ndim == 1:
         value = list(value)
     if type(value) not in (tuple, list):
-        raise CheckFailed(f"{call} gave {_show(value)}, a {type(value).__name__}; expected a tuple or a list.")
+        raise CheckFailed(f"{call} gave {_show(value)}, {kind(value)}; expected a tuple or a list.")
     assert isinstance(value, tuple | list)
     return tuple(whole(item, call) for item in value)
 
@@ -70,7 +80,7 @@ def truth(value: object, call: str) -> bool:
         return bool(value)
     if value is None:
         raise CheckFailed(f"{call} gave nothing back: does every branch return True or False?")
-    raise CheckFailed(f"{call} gave {_show(value)}, a {type(value).__name__}; expected True or False.")
+    raise CheckFailed(f"{call} gave {_show(value)}, {kind(value)}; expected True or False.")
 
 
 def flat_array(value: object, size: int, call: str) -> NDArray[Any]:
@@ -80,7 +90,7 @@ def flat_array(value: object, size: int, call: str) -> NDArray[Any]:
     if type(value) in (tuple, list):
         value = np.array(value)
     if type(value) is not np.ndarray or value.dtype.kind not in "iuf":
-        raise CheckFailed(f"{call} gave a {type(value).__name__}; expected an array of numbers.")
+        raise CheckFailed(f"{call} gave {kind(value)}; expected an array of numbers.")
     if value.ndim != 1:
         raise CheckFailed(f"{call} gave an array of shape {value.shape}; memory is flat: one axis.")
     if value.size != size:
@@ -95,7 +105,7 @@ def array_of(value: object, shape: tuple[int, ...], call: str) -> NDArray[Any]:
     if type(value) in (tuple, list):
         value = _stacked(value, call)
     if type(value) is not np.ndarray or value.dtype.kind not in "iuf":
-        raise CheckFailed(f"{call} gave a {type(value).__name__}; expected an array of numbers.")
+        raise CheckFailed(f"{call} gave {kind(value)}; expected an array of numbers.")
     if value.shape != shape:
         raise CheckFailed(f"{call} gave an array of shape {value.shape}; expected {shape}.")
     return value

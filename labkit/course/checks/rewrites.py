@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from labkit.course.checking import CheckFailed, Function
+from labkit.course.checks.plain import kind
 from labkit.draws import draws
 from labkit.errors import GraphError, LabError
 from labkit.graph import Array, Graph, Node, TensorType, Value, read_only
@@ -104,7 +105,7 @@ def graph_of(value: object, name: str) -> Graph:
     if value is None:
         raise CheckFailed(f"{name}(graph) gave nothing back: does the function end with return?")
     if type(value) is not Graph:
-        raise CheckFailed(f"{name}(graph) gave a {type(value).__name__}; expected a Graph, see dataclasses.replace.")
+        raise CheckFailed(f"{name}(graph) gave {kind(value)}; expected a Graph, see dataclasses.replace.")
     return value
 
 

@@ -136,11 +136,12 @@ WRONG = [
         machine = replace(hardware, sram_bytes=sram_kib * 1024)
         if schedule(optimize(graph, "extended", machine).graph, machine).dram_bytes <= budget_bytes:
             return "extended", sram_kib, False
-    return "extended", max(sizes_kib), False""", "budget|where could they stay"),
-    Wrong("op by op", "6.7", "return reside(schedule(network, machine), network).schedule.dram_bytes", "return 0 if cost(network, machine).dram_bytes else 1", "more than the budget"),
+    return "extended", max(sizes_kib), False""", "budget|Small tensors"),
+    Wrong("op by op", "6.7", "return reside(schedule(network, machine), network).schedule.dram_bytes", "return 0 if cost(network, machine).dram_bytes else 1", "more than the budget|labkit.cost counts each tensor once"),
     Wrong("KB for KiB", "6.7", 'return "extended", sram_kib, True', 'return "extended", sram_kib * 1000, True', "none of the sizes"),
     Wrong("bytes for KiB", "6.7", 'return "extended", sram_kib, True', 'return "extended", sram_kib * 1024, True', "none of the sizes"),
     Wrong("no such level", "6.7", 'return "extended"', 'return "fused"', "there are"),
+    Wrong("some rows twice", "6.7", 'return "extended"', 'return "all"', "computes some rows twice|there are none, basic, extended, layout"),
     Wrong("a report for a choice", "6.7", 'return "extended", sram_kib, True', "return optimize(graph)", "expected level"),
 ]  # fmt: skip
 
