@@ -23,13 +23,29 @@ check = ex01.check
 #
 # Write `strides(shape, order)`. `shape` is always (N, C, H, W). `order` names the same four axes from the slowest
 # to the fastest in memory, for example "NHWC". Give back the four strides in elements, listed in logical order: N,
-# C, H, W. Do it without labkit's `Layout`.
+# C, H, W. Do it without labkit's `Layout`. What a stride is, `numbered` below says: how much larger the number of the
+# next element along the axis is. (An axis of length 1 has no next one. It has the stride that it would have if it
+# were longer.)
 #
 # <details><summary>Hint</summary>
 #
 # Walk from the last letter of the order to the first, and keep what one step there must skip.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex01-1-specification", "locked": true}
+def numbered(shape: tuple[int, ...], order: str) -> dict[tuple[int, ...], int]:
+    """The specification: walk through all elements as they lie in memory, and number them."""
+    length, numbers = dict(zip("NCHW", shape, strict=True)), {}
+    for number, step in enumerate(np.ndindex(*(length[axis] for axis in order))):
+        index = dict(zip(order, step, strict=True))
+        numbers[tuple(index[axis] for axis in "NCHW")] = number
+    return numbers
+
+
+number = numbered((2, 3, 4, 4), "NHWC")
+assert (number[1, 0, 0, 0], number[0, 1, 0, 0], number[0, 0, 1, 0], number[0, 0, 0, 1]) == (48, 1, 12, 3)
 
 
 # %% nbgrader={"grade_id": "ex01-1", "solution": true}
@@ -61,13 +77,25 @@ ex01.grade("1.1", strides)
 # ## 1.2 · Offset of an element (1 point)
 #
 # Write `offset_of(index, strides, offset)`. `offset` is where the element with all indices zero lies. Strides may
-# be negative (a flipped axis) or zero (a broadcast one).
+# be negative (a flipped axis) or zero (a broadcast one). NumPy knows the answer, too: `stands_at` reads it from a
+# memory that holds nothing but offsets.
 #
 # <details><summary>Hint</summary>
 #
 # Where is the element with all indices zero? From there, each index makes its own steps.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex01-2-specification", "locked": true}
+def stands_at(view: np.ndarray, index: tuple[int, ...]) -> int:
+    """The specification: each element of the memory holds its own offset, so read the one at this index."""
+    return int(view[index])
+
+
+memory = np.arange(96).reshape(2, 3, 4, 4)  # strides (48, 16, 4, 1)
+flipped = memory[:, :, ::-1]  # strides (48, 16, -4, 1), and the element with all indices zero has the offset 12
+assert (stands_at(memory, (1, 2, 3, 0)), stands_at(flipped, (0, 0, 1, 0))) == (92, 8)
 
 
 # %% nbgrader={"grade_id": "ex01-2", "solution": true}
@@ -98,13 +126,24 @@ ex01.grade("1.2", offset_of)
 # be larger than one, and negative.
 #
 # Write `can_flatten(shape, strides)`: True when a view is enough, False when a copy is needed. Every length is 1 or
-# more. Remember that an axis of length 1 never moves.
+# more. Remember that an axis of length 1 never moves. NumPy does the same with its own tensors, and `is_view` asks it.
 #
 # <details><summary>Hint</summary>
 #
 # Write down the offsets of a small example in logical order, and their differences.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex01-3-specification", "locked": true}
+def is_view(tensor: np.ndarray) -> bool:
+    """The specification: NumPy makes the tensor flat. Does the result lie in the same memory?"""
+    return np.shares_memory(tensor, tensor.reshape(-1))
+
+
+assert is_view(np.zeros((3, 4)))  # strides (4, 1)
+assert not is_view(np.zeros((4, 3)).T)  # shape (3, 4), strides (1, 3)
+assert is_view(np.zeros((3, 8))[:, ::2])  # shape (3, 4), strides (8, 2)
 
 
 # %% nbgrader={"grade_id": "ex01-3", "solution": true}
@@ -142,13 +181,23 @@ ex01.grade("1.3", can_flatten)
 # Write `lines_touched(offsets, itemsize, line_bytes)`: how many different lines must be fetched to read the
 # elements at these offsets? `offsets` is a list of offsets in elements, in any order; one may come twice. An
 # element has `itemsize` bytes and never crosses a line border, because `itemsize` divides `line_bytes` and offset 0
-# lies at byte 0.
+# lies at byte 0. Which lines these are, `is_fetched` says byte by byte.
 #
 # <details><summary>Hint</summary>
 #
 # In which line lies one element? Two elements of one line are fetched together: which type of Python forgets doubles?
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex01-4-specification", "locked": true}
+def is_fetched(line: int, offsets: list[int], itemsize: int, line_bytes: int) -> bool:
+    """The specification, for one line: does one of its bytes belong to one of the elements?"""
+    wanted = {offset * itemsize + byte for offset in offsets for byte in range(itemsize)}
+    return any(line * line_bytes + byte in wanted for byte in range(line_bytes))
+
+
+assert [is_fetched(line, [15, 16, 17], 4, 64) for line in range(3)] == [True, True, False]
 
 
 # %% nbgrader={"grade_id": "ex01-4", "solution": true}
@@ -176,13 +225,24 @@ ex01.grade("1.4", lines_touched)
 #
 # An image lies in memory in NHWC: pixel after pixel, `channels` elements of `itemsize` bytes each. The first pixel
 # begins at byte `base`. Write `straddling_pixels(pixels, channels, itemsize, line_bytes, base=0)`: the list of the
-# pixels, counted from 0, that do not lie inside one line.
+# pixels, counted from 0, that do not lie inside one line. `lines_of` below lists the bytes of the whole image.
 #
 # <details><summary>Hint</summary>
 #
 # A pixel lies inside one line when its first and its last byte do. Which byte is its last one?
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex01-5-specification", "locked": true}
+def lines_of(pixels: int, channels: int, itemsize: int, line_bytes: int, base: int = 0) -> list[tuple[int, int]]:
+    """The specification: for each byte of the image, its pixel and its line. A pixel that has two lines straddles."""
+    owners = [pixel for pixel in range(pixels) for _ in range(channels) for _ in range(itemsize)]
+    return [(pixel, (base + place) // line_bytes) for place, pixel in enumerate(owners)]
+
+
+assert {line for pixel, line in lines_of(16, 3, 4, 64) if pixel == 4} == {0}
+assert {line for pixel, line in lines_of(16, 3, 4, 64) if pixel == 5} == {0, 1}
 
 
 # %% nbgrader={"grade_id": "ex01-5", "solution": true}
@@ -217,7 +277,7 @@ ex01.grade("1.5", straddling_pixels)
 # Write `convert(storage, shape, source, target, ledger)`. `storage` is a flat NumPy array that holds a tensor of
 # logical shape (N, C, H, W) in the memory order `source`. Give back a *new* flat array of the same type with the
 # same tensor in the order `target`. Record in the ledger what the copy moves: every element is read once and
-# written once.
+# written once. `same_tensor` says whether two arrays hold the same tensor.
 #
 # You may use `Layout.dense(shape, order)` with its `offset_of(n, c, h, w)` or `offsets()` here. An entry of the
 # ledger is `ledger.record(node, value, kind, nbytes)`: any name for the node and the value, "read" or "write" for
@@ -228,6 +288,17 @@ ex01.grade("1.5", straddling_pixels)
 # Every element has an offset in the source and one in the target. `nbytes` of an array is its size in bytes.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex01-6-specification", "locked": true}
+def same_tensor(one: np.ndarray, two: np.ndarray, shape: tuple[int, ...], source: str, target: str) -> bool:
+    """The specification: each element of ``one``, in the order source, stands in ``two``, in the order target."""
+    here, there = Layout.dense(shape, source), Layout.dense(shape, target)
+    return all(one[here.offset_of(*index)] == two[there.offset_of(*index)] for index in np.ndindex(*shape))
+
+
+assert same_tensor(np.array([0, 1, 2, 3]), np.array([0, 2, 1, 3]), (1, 2, 1, 2), "NCHW", "NHWC")
+assert not same_tensor(np.array([0, 1, 2, 3]), np.array([0, 1, 2, 3]), (1, 2, 1, 2), "NCHW", "NHWC")
 
 
 # %% nbgrader={"grade_id": "ex01-6", "solution": true}

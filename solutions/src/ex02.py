@@ -78,13 +78,30 @@ ex02.grade("2.1", largest_tile)
 #
 # Tiles need not be square. A tile (TM, TN, TK) takes TM × TK of A, TK × TN of B and TM × TN of C. With **double
 # buffers** the next tile arrives while the present one is in use, so what arrives at every step is there twice. Write
-# `working_set(tile, itemsize, double)`: the bytes of SRAM that are needed. All elements have `itemsize` bytes.
+# `working_set(tile, itemsize, double)`: the bytes of SRAM that are needed. All elements have `itemsize` bytes. In
+# float32, `most_on_chip` below measures it.
 #
 # <details><summary>Hint</summary>
 #
 # Walk along k with a finger: which of the three tiles is another one at the next step, and which stays?
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex02-2-specification", "locked": true}
+from labkit.kernels.matmul import tiled_matmul as labkit_matmul
+
+
+def most_on_chip(tile: tuple[int, int, int], double: bool) -> int:
+    """The specification, in float32: a kernel of labkit makes two steps along k; the most bytes it had on chip."""
+    tm, tn, tk = tile
+    A, B = np.ones((tm, 2 * tk), np.float32), np.ones((2 * tk, tn), np.float32)
+    pad = Scratchpad("1GiB")
+    labkit_matmul(A, B, tile, pad, buffers="double" if double else "single")
+    return pad.high_water_bytes
+
+
+assert (most_on_chip((128, 128, 128), False), most_on_chip((128, 128, 128), True)) == (196608, 327680)
 
 
 # %% nbgrader={"grade_id": "ex02-2", "solution": true}
@@ -240,13 +257,31 @@ ex02.grade("2.4", tiled_matmul)
 # The same product, the same bytes, but no waiting. When the arithmetic of one step begins, the tiles of A and B of the
 # next step along k are on chip already, so they could have arrived meanwhile. The pad has room for two tiles of
 # A, two of B and one of C. Use two names for the buffers of each, such as "A0" and "A1" (`slots=2` of `pad.load`
-# reserves the room, but brings nothing earlier). At the first step of a tile of C you may wait.
+# reserves the room, but brings nothing earlier). At the first step of a tile of C you may wait. On a `WaitingPad`
+# that is two waits for each tile of C, one for A and one for B; there may be no others.
 #
 # <details><summary>Hint</summary>
 #
 # Load step 0. Then for each step: if there is a next one, load it; compute this one; free this one.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex02-5-specification", "locked": true}
+class WaitingPad(Scratchpad):
+    """The specification: a pad that counts the loads that arithmetic waits for: no other tile of A (or B) is there."""
+
+    waits = 0
+
+    def load(self, name: str, tile: np.ndarray, **options: object) -> np.ndarray:
+        self.waits += not any(resident[0] == name[0] for resident in self.resident)
+        return super().load(name, tile, **options)
+
+
+waiting = WaitingPad("1KiB")
+for buffer in ("A0", "B0", "A1"):  # the tiles of step 0, and one of step 1 while they are still there
+    waiting.load(buffer, np.ones((2, 2), np.float32))
+assert waiting.waits == 2
 
 
 # %% nbgrader={"grade_id": "ex02-5", "solution": true}

@@ -11,6 +11,8 @@
 # - Where it says "yours", labkit's own function of that kind does not count.
 
 # %% nbgrader={"grade_id": "ex03-setup", "locked": true}
+from collections.abc import Iterable
+
 import numpy as np
 
 from labkit import Graph, Scratchpad
@@ -33,13 +35,33 @@ print(to_text(given.graph))
 # A convolution, a normalisation and a ReLU run as three kernels. The result of each has the same shape. What does the
 # chain cost just because it is not one kernel? Write `unfused(shape, itemsize, kernels)` for a chain of so many
 # kernels: its launches, and the bytes that move for the tensors **between** two kernels. The input of the first and
-# the result of the last would move in any case, and so would weights.
+# the result of the last would move in any case, and so would weights. `run_chain` counts all that moves, tensor by
+# tensor; which of them lie between is for you to say.
 #
 # <details><summary>Hint</summary>
 #
 # Draw kernels as boxes and tensors as arrows. Which arrows lie between two boxes? Who moves such a tensor, and when?
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex03-1-specification", "locked": true}
+def run_chain(shape: tuple[int, int, int], itemsize: int, kernels: int) -> Scratchpad:
+    """The specification: run such a chain, tensor 0 to tensor 1 and so on. The pad counts launches and bytes."""
+    dram = [np.ones(shape, f"f{itemsize}") for _ in range(kernels + 1)]
+    pad = Scratchpad(dram[0].nbytes)
+    for number in range(kernels):
+        with pad.kernel(f"kernel {number}"):
+            pad.load("x", dram[number], tensor=f"tensor {number}")
+            pad.store("x", dram[number + 1], tensor=f"tensor {number + 1}")
+            pad.free("x")
+    return pad
+
+
+chain = run_chain((64, 56, 56), 4, 3)
+for tensor, traffic in chain.ledger.by("value").items():
+    print(f"{tensor} {traffic.read_bytes:9,} bytes read {traffic.write_bytes:9,} written")
+assert chain.launches == 3
 
 
 # %% nbgrader={"grade_id": "ex03-1", "solution": true}
@@ -237,13 +259,33 @@ ex03.grade("3.3", fused_block)
 # what the epilogue reads beside them. Write `fused_working_set(c, f, rows, width, taps, residuals, itemsize)`: the
 # bytes of SRAM for the kernel of 3.3. It has `c` channels and `f` filters of taps × taps, and its blocks are `rows`
 # output rows of `width` columns. So many `residuals` are added, all of them before the ReLU. Scale and shift are on
-# chip as a whole, and so are the weights. What is done to the sums overwrites them in place.
+# chip as a whole, and so are the weights. What is done to the sums overwrites them in place. In float32,
+# `most_on_chip` below measures it.
 #
 # <details><summary>Hint</summary>
 #
 # `pad.resident` in 3.3, right before the store, lists what has to be there.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex03-4-specification", "locked": true}
+from labkit.kernels.conv import conv2d
+from labkit.kernels.elementwise import ElementwiseOp
+
+
+def most_on_chip(c: int, f: int, rows: int, width: int, taps: int, residuals: int) -> int:
+    """The specification, in float32: a kernel of labkit makes three blocks; the most bytes it had on chip."""
+    x = np.ones((1, c, 3 * rows + taps - 1, width + taps - 1), np.float32)
+    beside = {name: np.ones((1, f, 1, 1), np.float32) for name in ("scale", "shift")}
+    beside |= {f"residual {i}": np.ones((1, f, 3 * rows, width), np.float32) for i in range(residuals)}
+    pad = Scratchpad("1GiB")
+    tail = ElementwiseOp("tail", "y", lambda sums, a, b, *more: np.maximum(a * sums + b + sum(more), 0), beside)
+    conv2d(x, np.ones((f, c, taps, taps), np.float32), pad, ops=[tail], tile={"p": rows})
+    return pad.high_water_bytes
+
+
+assert (most_on_chip(64, 64, 1, 56, 3, 0), most_on_chip(64, 64, 1, 56, 3, 1)) == (206848, 221184)
 
 
 # %% nbgrader={"grade_id": "ex03-4", "solution": true}
@@ -424,6 +466,7 @@ ex03.grade("3.6", may_be_one_kernel)
 # Compare with layer by layer, where x and the intermediate move once for each kernel that writes or reads them.
 # Depth first, each block loads all the rows of x that it needs. Write
 # `depth_first(c, mid, height, width, taps, rows, itemsize)`: the FLOP that are done in addition, and the bytes saved.
+# Which rows of the intermediate a block needs, and of x in turn, `rows_seen` says one by one.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -437,6 +480,15 @@ ex03.grade("3.6", may_be_one_kernel)
 # x has a halo as well, of two convolutions. What comes in addition is taken off the saving.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex03-7-specification", "locked": true}
+def rows_seen(rows: Iterable[int], taps: int) -> set[int]:
+    """The specification: the rows that a convolution reads, to make these rows of its result."""
+    return {row + tap for row in rows for tap in range(taps)}
+
+
+assert rows_seen(range(0, 8), 3) & rows_seen(range(8, 16), 3) == {8, 9}  # two blocks need them
 
 
 # %% nbgrader={"grade_id": "ex03-7", "solution": true}

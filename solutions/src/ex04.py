@@ -24,11 +24,12 @@
 # | `replace(graph, nodes=…, constants=…)` | a new graph, otherwise the same; `replace(node, inputs=…)` likewise |
 
 # %% nbgrader={"grade_id": "ex04-setup", "locked": true}
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from labkit import Graph, Node, TensorType, Value, run
+from labkit import Graph, LabError, Node, TensorType, Value, run, verify
 from labkit.build import make_node
 from labkit.course import sheet
 from labkit.interpreter import evaluate
@@ -138,7 +139,8 @@ ex04.grade("4.1", constant_nodes)
 #
 # Now the pass. Write `fold(graph)`: each constant node goes, and its result becomes a constant under the same name. So
 # its readers need no change. `evaluate(node, constants, graph.opsets)` runs a single node: it takes the arrays by name
-# and gives a tuple, one array for each output. With nothing to do, give back `graph`.
+# and gives a tuple, one array for each output. With nothing to do, give back `graph`. What you make of a graph without
+# random nodes must satisfy `is_folded` below.
 #
 # <details><summary>Hint</summary>
 #
@@ -146,6 +148,23 @@ ex04.grade("4.1", constant_nodes)
 # belongs to the graph.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex04-2-specification", "locked": true}
+def is_folded(graph: Graph, after: Graph) -> bool:
+    """The specification: after computes what graph does, and none of its nodes reads nothing but constants."""
+    verify(graph, after)  # runs both on several inputs; NotEquivalent when they differ
+    return all(not node.uses or any(after.constant(value) is None for value in node.uses) for node in after.nodes)
+
+
+def folded_net() -> Graph:
+    """What small_net() is to become."""
+    net = Net(Value("x", TensorType((2, 3), "float32")))
+    return net.graph(net.node("Mul", net.inputs[0], net.constant("factor", [2, 4, 6]), out="y"))
+
+
+assert is_folded(small_net(), folded_net())
+assert not is_folded(small_net(), small_net())
 
 
 # %% nbgrader={"grade_id": "ex04-2", "solution": true}
@@ -229,7 +248,7 @@ ex04.grade("4.3", scale_and_shift)
 # A Conv with weights W of (filters, channels, R, S) and a bias of (filters,) gives one channel for each filter. Write
 # `fold_weights(weight, bias, scale, shift)`: the weight and bias of a Conv that computes scale · Conv(x) + shift. The
 # Conv may have no bias, then `bias` is None; the folded one always has one. Leave the arrays that you are given as
-# they are: others may use them.
+# they are: others may use them. `same_filters` says for one place of an image whether the new two are right.
 #
 # <details><summary>Hint</summary>
 #
@@ -237,6 +256,26 @@ ex04.grade("4.3", scale_and_shift)
 # `scale.reshape(-1, 1, 1, 1)` lies along the first one.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex04-4-specification", "locked": true}
+Filters = tuple[np.ndarray, np.ndarray]  # weight and bias
+
+
+def conv_at(seen: np.ndarray, filters: Filters) -> np.ndarray:
+    """A Conv at one place of an image, one number a filter; its taps see (channels, rows, columns) there."""
+    return np.array([(seen * taps).sum() + bias for taps, bias in zip(*filters, strict=True)])
+
+
+def same_filters(seen: np.ndarray, old: Filters, scale: np.ndarray, shift: np.ndarray, new: Filters) -> bool:
+    """The specification: the new Conv gives scale · (what the old one gives) + shift."""
+    return np.allclose(conv_at(seen, new), scale * conv_at(seen, old) + shift)
+
+
+old = np.ones((2, 1, 1, 1)), np.array([1, 2])
+new = np.array([3, 4]).reshape(2, 1, 1, 1), np.array([3, 9])
+assert same_filters(np.array([[[5]]]), old, np.array([3, 4]), np.array([0, 1]), new)
+assert not same_filters(np.array([[[5]]]), old, np.array([3, 4]), np.array([0, 1]), old)
 
 
 # %% nbgrader={"grade_id": "ex04-4", "solution": true}
@@ -269,7 +308,8 @@ ex04.grade("4.4", fold_weights)
 #
 # Now the pass. `BatchNormalization(y, γ, β, μ, σ²)` whose y is the first output of a Conv becomes one Conv, with new
 # weights and a bias, and its result keeps the name of the BatchNormalization's. Write `fold_batch_norms(graph)`: every
-# such pair is folded where that changes nothing for anybody, and only there. Ask, before you fold:
+# such pair is folded where that changes nothing for anybody, and only there. Draw a graph in which you know how many
+# pairs that are, and ask `pairs_are_folded`. Ask yourself, before you fold:
 #
 # - Who else wants what the Conv gives: a node, a branch, the caller?
 # - Is every parameter of the two constant, in every call?
@@ -290,6 +330,27 @@ ex04.grade("4.4", fold_weights)
 # hand; look whether it is free.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex04-5-specification", "locked": true}
+def pairs_are_folded(graph: Graph, after: Graph, pairs: int) -> bool:
+    """The specification: after computes what graph does, and so many pairs have become one Conv each."""
+    verify(graph, after)
+    norms = [sum(node.op == "BatchNormalization" for node in one.nodes) for one in (graph, after)]
+    return norms[0] - norms[1] == len(graph.nodes) - len(after.nodes) == pairs
+
+
+def line_net(folded: bool) -> Graph:
+    """A Conv that gives 2 · x and a BatchNormalization that adds 1; or one Conv that does both."""
+    net = Net(Value("x", TensorType((1, 1, 2, 2), "float32")))
+    x, weight = net.inputs[0], net.constant("w", [[[[2]]]])
+    if folded:
+        return net.graph(net.node("Conv", x, weight, net.constant("n_bias", [1]), out="n"))
+    stored = [net.constant(name, [number]) for name, number in zip("sbmv", (3, 1, 0, 1), strict=True)]
+    return net.graph(net.node("BatchNormalization", net.node("Conv", x, weight), *stored, epsilon=8.0, out="n"))
+
+
+assert pairs_are_folded(line_net(False), line_net(True), 1)
 
 
 # %% nbgrader={"grade_id": "ex04-5", "solution": true}
@@ -359,7 +420,8 @@ ex04.grade("4.5", fold_batch_norms)
 # A folded result is stored in the file. A node of a hundred bytes can make gigabytes. So folding gets a limit: the
 # results of a node together may have as many bytes as `limit_kib` KiB, **or** as many as the constants that the node
 # reads, if those are more. A constant that it reads twice is stored once. If a size is not known, do not fold. Write
-# `may_fold(graph, node, limit_kib)` for a node all of whose inputs are constants; nothing may be computed.
+# `may_fold(graph, node, limit_kib)` for a node all of whose inputs are constants. `stored_bytes` below computes the
+# results and looks, which is no good idea for gigabytes; in your function nothing may be computed.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -373,6 +435,22 @@ ex04.grade("4.5", fold_batch_norms)
 # Each constant once: a set of names, or a dict.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex04-6-specification", "locked": true}
+def stored_bytes(graph: Graph, node: Node) -> int:
+    """The specification of a size: compute the results of the node, and see how many bytes they have together."""
+    alone = Graph("alone", (), node.results, (node,), graph.constants, graph.opsets)
+    return sum(array.nbytes for array in run(alone, {}).values())
+
+
+def outer_net() -> Graph:
+    """A column times a row: two times 36 bytes make 324."""
+    net = Net()
+    return net.graph(net.node("Mul", net.constant("row", np.ones((1, 9))), net.constant("column", np.ones((9, 1)))))
+
+
+assert stored_bytes(outer_net(), outer_net().nodes[0]) == 324
 
 
 # %% nbgrader={"grade_id": "ex04-6", "solution": true}
@@ -411,9 +489,9 @@ ex04.grade("4.6", may_fold)
 # - folds a Mul by a constant, one value a channel, into the Conv before it,
 #
 # and each is wrong in **one** way of its own: a guard is missing, or the arithmetic is off. A graph **kills** a pass
-# when the pass's result computes something else. Write `traps(x)`: a list of graphs, at most 20, each of at most 12
-# nodes, whose first input is `x`, an image of (1, channels, height, width). The points are yours when 14 of the 16 die.
-# A right pass must survive, so the graphs must give the same in every run.
+# when the pass's result computes something else; `kills` below tries that. Write `traps(x)`: a list of graphs, at most
+# 20, each of at most 12 nodes, whose first input is `x`, an image of (1, channels, height, width). The points are yours
+# when 14 of the 16 die. A right pass must survive, so the graphs must give the same in every run.
 #
 # The check says how many are alive, and asks you a question about one of them.
 #
@@ -429,6 +507,26 @@ ex04.grade("4.6", may_fold)
 # BatchNormalization, then Conv with padding: which value has the border, if the normalisation moves behind the Conv?
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex04-7-specification", "locked": true}
+def kills(graph: Graph, faulty: Callable[[Graph], Graph]) -> bool:
+    """The specification: what the pass makes of the graph computes something else, or nothing at all."""
+    verify(graph, graph)  # the graph itself can run, and gives the same in every run
+    try:
+        verify(graph, faulty(graph))
+    except LabError:
+        return True
+    return False
+
+
+def doubled(graph: Graph) -> Graph:
+    """A pass that is wrong whenever a constant matters."""
+    return replace(graph, constants={name: 2 * array for name, array in graph.constants.items()})
+
+
+assert kills(small_net(), doubled)
+assert not kills(small_net(), lambda graph: graph)
 
 
 # %% nbgrader={"grade_id": "ex04-7", "solution": true}

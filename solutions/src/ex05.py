@@ -30,7 +30,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from labkit import Graph, Node, TensorType, Value
+from labkit import Graph, LabError, Node, TensorType, Value, verify
 from labkit.course import sheet
 from labkit.text import to_text
 
@@ -113,7 +113,8 @@ ex05.grade("5.1", live_nodes)
 #
 # Now the pass. Write `eliminate_dead(graph)`: the graph without its dead nodes, and without constants that nothing
 # reads any more (**orphans**: they bloat the file). Whoever calls the graph must not notice: its inputs and outputs
-# stay, with their names, also an input that nothing reads, and its default. With nothing to do, give back `graph`.
+# stay, with their names, also an input that nothing reads, and its default. With nothing to do, give back `graph`. Of a
+# right result `to_spare` finds nothing, and `verify(graph, result)` is content.
 #
 # <details><summary>Hint</summary>
 #
@@ -121,6 +122,24 @@ ex05.grade("5.1", live_nodes)
 # again, when it is the default of an input.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex05-2-specification", "locked": true}
+def to_spare(graph: Graph) -> list[str]:
+    """The specification: nodes, and constants that are no default, without which the rest is still a graph."""
+    found = []
+    for name in (*graph.producers, *(name for name in graph.constants if name not in graph.input_names)):
+        nodes = tuple(node for node in graph.nodes if node is not graph.producers.get(name))
+        constants = {other: array for other, array in graph.constants.items() if other != name}
+        try:
+            replace(graph, nodes=nodes, constants=constants)
+        except LabError:
+            continue  # somebody reads it
+        found.append(name)
+    return found
+
+
+assert to_spare(small_graph()) == ["b"]
 
 
 # %% nbgrader={"grade_id": "ex05-2", "solution": true}
@@ -159,7 +178,7 @@ ex05.grade("5.2", eliminate_dead)
 # `[start:end:step]` of that axis, as Python would: negative numbers count from the end, and what is too large is cut.
 # Without `axes` (None) they are the first ones; without `steps` (None) all steps are 1. A length may be a symbol, such
 # as "batch": a number that you do not know. Write `takes_all(starts, ends, axes, steps, shape)`: whether the Slice
-# **certainly** takes every element, in order.
+# **certainly** takes every element, in order. Where all is given and all lengths are numbers, `takes_all_of` tries it.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -173,6 +192,25 @@ ex05.grade("5.2", eliminate_dead)
 # that number, or a larger one, for "to the end".
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex05-3-specification", "locked": true}
+def takes_all_of(
+    starts: tuple[int, ...],
+    ends: tuple[int, ...],
+    axes: tuple[int, ...],
+    steps: tuple[int, ...],
+    shape: tuple[int, ...],
+) -> bool:
+    """The specification: number the elements, take the Slice, and compare."""
+    numbers = taken = np.arange(np.prod(shape)).reshape(shape)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        taken = np.moveaxis(np.moveaxis(taken, axis, 0)[start:end:step], 0, axis)
+    return np.array_equal(taken, numbers)
+
+
+assert takes_all_of((0,), (2**31 - 1,), (-1,), (1,), (2, 5))
+assert not takes_all_of((0,), (-1,), (1,), (1,), (2, 5))
 
 
 # %% nbgrader={"grade_id": "ex05-3", "solution": true}
@@ -214,7 +252,8 @@ ex05.grade("5.3", takes_all)
 # These may do nothing: `Identity(x)`; `Reshape(x, shape)`; `Mul(x, 1)` and `Mul(1, x)`; `Div(x, 1)`; `Add(x, 0)` and
 # `Add(0, x)`; `Sub(x, 0)`, where 1 and 0 are constants of any shape, full of ones or zeros. Write
 # `remove_no_ops(graph)`: whoever reads the result of a no-op reads x instead. Remove only what is **proved** to do
-# nothing. A no-op whose result is an output of the graph stays: it gives the output its name.
+# nothing. A no-op whose result is an output of the graph stays: it gives the output its name. `seems_idle` tries it
+# without a node: its No has found an input that tells the difference, its Yes is no proof.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -229,6 +268,29 @@ ex05.grade("5.3", takes_all)
 # `node.rename(that)` first, then look at the node: so no-ops in a row go in one sweep.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex05-4-specification", "locked": true}
+def seems_idle(graph: Graph, node: Node, x: Value) -> bool:
+    """The specification: whoever reads the node's result reads x instead, and on no input that is tried it shows."""
+    nodes = tuple(other.rename({node.output.name: x}) for other in graph.nodes if other is not node)
+    try:
+        verify(graph, replace(graph, nodes=nodes))
+    except LabError:
+        return False
+    return True
+
+
+def idle_graph() -> Graph:
+    """Three nodes, of which the first one is a no-op."""
+    kind = TensorType((2, 3), "float32")
+    x, a, b, y = (Value(name, kind) for name in "xaby")
+    nodes = (Node("Identity", (x,), (a,)), Node("Sigmoid", (a,), (b,)), Node("Relu", (b,), (y,)))
+    return Graph("idle", (x,), (y,), nodes)
+
+
+idle = idle_graph()
+assert [seems_idle(idle, node, node.uses[0]) for node in idle.nodes] == [True, False, False]
 
 
 # %% nbgrader={"grade_id": "ex05-4", "solution": true}
@@ -368,7 +430,8 @@ ex05.grade("5.5", share)
 #
 # One pass makes work for another, so passes run in **rounds**: each of them once, in order. Write
 # `to_rest(graph, passes, size)`, which gives the graph after a round in which *no* pass changed anything, and the
-# number of rounds, that last one included. A pass that changes nothing gives back the same object.
+# number of rounds, that last one included. A pass that changes nothing gives back the same object. The last round is
+# the first one of which `is_at_rest` is true.
 #
 # Must it ever end? It must if each round makes something smaller that cannot shrink for ever. `size(graph)` is that
 # something, a number or a tuple of numbers. When a round has changed the graph and its size is not smaller than before
@@ -380,6 +443,23 @@ ex05.grade("5.5", share)
 # constants smaller.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex05-6-specification", "locked": true}
+def is_at_rest(graph: Graph, passes: list[Callable[[Graph], Graph]], rounds: int) -> bool:
+    """The specification: round number ``rounds`` changes nothing. It makes all rounds before that one anew."""
+    for one in passes * (rounds - 1):
+        graph = one(graph)
+    return all(one(graph) is graph for one in passes)
+
+
+def without_last(graph: Graph) -> Graph:
+    """A pass that takes the last node away, unless it is the only one."""
+    return replace(graph, nodes=graph.nodes[:-1]) if len(graph.nodes) > 1 else graph
+
+
+only_first = replace(small_graph(), outputs=small_graph().nodes[0].outputs)
+assert [is_at_rest(only_first, [without_last], rounds) for rounds in (1, 2, 3)] == [False, False, True]
 
 
 # %% nbgrader={"grade_id": "ex05-6", "solution": true}

@@ -97,4 +97,14 @@ RIGHT = [
     Right("a list of letters", "1.7", "return min(orders, key=lines)", "return list(min(orders, key=lines))"),
     Right("the last of the best", "1.7", "return min(orders, key=lines)", "return min(reversed(list(orders)), key=lines)"),
     Right("a closed form", "1.7", "", "def choose_order(shape, walks, itemsize, line_bytes):\n    from itertools import permutations\n\n    def cost(order):\n        by_axis = dict(zip('NCHW', strides(shape, order)))\n        length = dict(zip('NCHW', shape))\n        return sum(t * min(length[x], (length[x] - 1) * by_axis[x] * itemsize // line_bytes + 1) for x, t in walks)\n\n    return ''.join(min(permutations('NCHW'), key=cost))"),
+    Right("by the specification", "1.1", "", """\
+def strides(shape, order):
+    longer = [tuple(length + (i == axis) for i, length in enumerate(shape)) for axis in range(4)]
+    return [numbered(longer[axis], order)[tuple(int(i == axis) for i in range(4))] for axis in range(4)]
+"""),
+    Right("by the specification", "1.5", "", """\
+def straddling_pixels(pixels, channels, itemsize, line_bytes, base=0):
+    found = set(lines_of(pixels, channels, itemsize, line_bytes, base))
+    return [pixel for pixel in range(pixels) if sum(owner == pixel for owner, _ in found) > 1]
+"""),
 ]  # fmt: skip

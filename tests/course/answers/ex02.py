@@ -172,6 +172,11 @@ def tiled_conv(x, w, rows, pad):
     Wrong("asks the judge", "2.7", "elements = ",
           "from labkit.search import best_tile\n    n_ = best_tile(matmul(m, n, k), sram_bytes).nest\n"
           "    return ''.join(n_.order), n_.tile\n    elements = ", "that is what you are to write here"),
+    Wrong("by the specification", "2.2", "", """\
+def working_set(tile, itemsize, double):
+    return most_on_chip(tile, double) // 4 * itemsize
+""",
+          "what you are to write here"),
 ]  # fmt: skip
 
 RIGHT = [

@@ -210,6 +210,11 @@ def fused_matmul(A, B, bias, tile, pad):
           "from dataclasses import replace\n    from labkit import Hardware\n    from labkit.passes.fuse import candidates\n"
           "    machine = replace(Hardware.preset('dsp'), sram_bytes=sram_bytes)\n"
           "    return [[n.output.name for n in part] for c in candidates(graph, machine) for part in c.parts]", "that is what you are to write here"),
+    Wrong("by the specification", "3.4", "", """\
+def fused_working_set(c, f, rows, width, taps, residuals, itemsize):
+    return most_on_chip(c, f, rows, width, taps, residuals) // 4 * itemsize
+""",
+          "what you are to write here"),
 ]  # fmt: skip
 
 RIGHT = [
@@ -317,4 +322,20 @@ def may_be_one_kernel(graph, group):
     return best[1]
 """ + "    best = [(0, [])]\n"),
     Right("tuples in another order", "3.8", "return best[-1][1]", "return tuple(tuple(reversed(group)) for group in reversed(best[-1][1]))"),
+    Right("by the specification", "3.1", "", """\
+def unfused(shape, itemsize, kernels):
+    pad = run_chain(shape, itemsize, kernels)
+    moved = pad.ledger.by("value")
+    return pad.launches, sum(moved[f"tensor {number}"].nbytes for number in range(1, kernels))
+"""),
+    Right("by the specification", "3.7", "", """\
+def depth_first(c, mid, height, width, taps, rows, itemsize):
+    def seen(number):
+        once = rows_seen(range(number), taps)
+        return len(once), len(rows_seen(once, taps))
+    blocks = [seen(min(rows, height - first)) for first in range(0, height, rows)]
+    (middle, x), (columns, x_columns) = seen(height), seen(width)
+    more, again = sum(one for one, _ in blocks) - middle, sum(two for _, two in blocks) - x
+    return more * columns * mid * 2 * c * taps**2, (2 * mid * middle * columns - again * c * x_columns) * itemsize
+"""),
 ]  # fmt: skip

@@ -148,6 +148,23 @@ WRONG = [
     Wrong("asks labkit", "5.8", "from labkit.interpreter import evaluate", 'return optimize(graph, level="basic").graph\n    from labkit.interpreter import evaluate',
           "that is what you are to write here"),
     Wrong("nothing at all", "5.8", "while True:", "return graph\n    while True:", "would do"),
+    Wrong("by the specification", "5.3", "", """\
+def takes_all(starts, ends, axes, steps, shape):
+    axes = range(len(starts)) if axes is None else axes
+    steps = [1] * len(starts) if steps is None else steps
+    return takes_all_of(starts, ends, axes, steps, [99 if isinstance(length, str) else length for length in shape])
+""",
+          "a symbol stands for"),
+    Wrong("by the specification", "5.6", "", """\
+def to_rest(graph, passes, size):
+    rounds = 1
+    while not is_at_rest(graph, passes, rounds):
+        rounds += 1
+    for one in passes * rounds:
+        graph = one(graph)
+    return graph, rounds
+""",
+          "it might go on for ever"),
 ]  # fmt: skip
 
 RIGHT = [
@@ -223,4 +240,21 @@ def to_rest(graph, passes, size, rounds=1):
           "in (without_dead, shared, with_transposes_merged, without_pairs, without_no_ops, folded)"),
     Right("identity Transposes as no-ops", "5.8", "return inner.inputs[0] if both == tuple(range(len(both))) else None",
           "return inner.inputs[0] if list(both) == sorted(both) else None"),
+    Right("by the specification", "5.2", "", """\
+def eliminate_dead(graph):
+    while spare := to_spare(graph):
+        nodes = tuple(node for node in graph.nodes if node is not graph.producers.get(spare[0]))
+        constants = {name: array for name, array in graph.constants.items() if name != spare[0]}
+        graph = replace(graph, nodes=nodes, constants=constants)
+    return graph
+"""),
+    Right("by the specification", "5.4", "", """\
+def remove_no_ops(graph):
+    for node in graph.nodes:
+        for x in node.uses:
+            if x.name not in graph.constants and node.op not in ("Relu", "Sigmoid", "If") and seems_idle(graph, node, x):
+                rest = tuple(other.rename({node.output.name: x}) for other in graph.nodes if other is not node)
+                return remove_no_ops(replace(graph, nodes=rest))
+    return graph
+"""),
 ]  # fmt: skip
