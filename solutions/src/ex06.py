@@ -35,6 +35,7 @@ print(to_text(given.budget.graph))
 # it moves. They run one after another. Within a kernel arithmetic and transfers overlap perfectly; starting it takes
 # `launch_s` seconds, and that overlaps with nothing. Write
 # `speedup(before, after, peak_flops_per_s, dram_bytes_per_s, launch_s)`: how many times faster it is afterwards.
+# `watched` below looks on with a stop-watch, tick by tick, and so it is a little off.
 #
 # <details><summary>Hint</summary>
 #
@@ -42,10 +43,31 @@ print(to_text(given.budget.graph))
 #
 # </details>
 
-# %% nbgrader={"grade_id": "ex06-1", "solution": true}
+
+# %% nbgrader={"grade_id": "ex06-1-specification", "locked": true}
 Kernels = tuple[tuple[int, int], ...]
 
 
+def watched(
+    kernels: Kernels, peak_flops_per_s: float, dram_bytes_per_s: float, launch_s: float, tick_s: float
+) -> float:
+    """The specification of a time: in each tick a kernel computes and moves as much as it can, until both are done."""
+    seconds = 0.0
+    for flops, nbytes in kernels:
+        seconds += launch_s
+        while flops > 0 or nbytes > 0:
+            flops -= peak_flops_per_s * tick_s
+            nbytes -= dram_bytes_per_s * tick_s
+            seconds += tick_s
+    return seconds
+
+
+two_and_one = ((4_000_000, 1000), (1000, 1000)), ((4_000_000, 1500),)
+times = [watched(kernels, 1e9, 1e6, 1e-3, tick_s=1e-6) for kernels in two_and_one]
+assert abs(times[0] / times[1] - 1.4) < 0.01
+
+
+# %% nbgrader={"grade_id": "ex06-1", "solution": true}
 def speedup(
     before: Kernels, after: Kernels, peak_flops_per_s: float, dram_bytes_per_s: float, launch_s: float
 ) -> float:
@@ -321,7 +343,8 @@ ex06.grade("6.5", transform_bytes)
 # A `Conv` exists in the machine's order only. Elementwise nodes (`EITHER` above) exist in both. A `MatMul` works along
 # rows as the file has them: it stays outside. Write `place_transforms(graph)`: the names of all nodes that should run
 # in the machine's order, so that the transforms move the fewest bytes there are. It is compared with the minimum cut
-# of labkit; neither transforms around each Conv nor one layout wherever it goes will do.
+# of labkit; neither transforms around each Conv nor one layout wherever it goes will do. `is_beaten` compares
+# two choices by your count of 6.5: no other one beats a right answer.
 #
 # <details><summary>Hint 1</summary>
 #
@@ -334,6 +357,24 @@ ex06.grade("6.5", transform_bytes)
 # `itertools.product((False, True), repeat=n)` gives them all. Count each as in 6.5.
 #
 # </details>
+
+
+# %% nbgrader={"grade_id": "ex06-6-specification", "locked": true}
+def is_allowed(graph: Graph, inside: list[str]) -> bool:
+    """Whether each node runs in an order in which it exists."""
+    ops = {node.output.name: node.op for node in graph.nodes}
+    return all(op in EITHER or (op in MACHINE_ONLY) == (name in inside) for name, op in ops.items())
+
+
+def is_beaten(graph: Graph, inside: list[str], other: list[str]) -> bool:
+    """The specification: the other choice is allowed, and this one is not, or moves more bytes by your count."""
+    if not (is_allowed(graph, inside) and is_allowed(graph, other)):
+        return is_allowed(graph, other)
+    return transform_bytes(graph, tuple(other)) < transform_bytes(graph, tuple(inside))
+
+
+assert is_allowed(given.graph, [node.output.name for node in given.graph.nodes if node.op == "Conv"])
+assert not is_allowed(given.graph, [node.output.name for node in given.graph.nodes])
 
 
 # %% nbgrader={"grade_id": "ex06-6", "solution": true}

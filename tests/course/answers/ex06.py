@@ -143,6 +143,11 @@ WRONG = [
     Wrong("no such level", "6.7", 'return "extended"', 'return "fused"', "there are"),
     Wrong("some rows twice", "6.7", 'return "extended"', 'return "all"', "computes some rows twice|there are none, basic, extended, layout"),
     Wrong("a report for a choice", "6.7", 'return "extended", sram_kib, True', "return optimize(graph)", "expected level"),
+    Wrong("by the specification", "6.1", "", """\
+def speedup(before, after, *machine):
+    return watched(before, *machine, 1e-5) / watched(after, *machine, 1e-5)
+""",
+          "for each kernel: seconds of arithmetic"),
 ]  # fmt: skip
 
 RIGHT = [
@@ -229,4 +234,16 @@ def transform_bytes(graph, inside):
         found = size
     return "extended", found, True
 """ + _BUDGET),
+    Right("by the specification", "6.6", "", """\
+def place_transforms(graph):
+    from itertools import combinations
+
+    best = [node.output.name for node in graph.nodes if node.op == "Conv"]
+    free = [node.output.name for node in graph.nodes if node.op in EITHER]
+    fixed = tuple(best)
+    for number in range(len(free) + 1):
+        for chosen in combinations(free, number):
+            best = [*fixed, *chosen] if is_beaten(graph, best, [*fixed, *chosen]) else best
+    return best
+"""),
 ]  # fmt: skip
