@@ -87,7 +87,6 @@ ex02.grade("2.1", largest_tile)
 #
 # </details>
 
-
 # %% nbgrader={"grade_id": "ex02-2-specification", "locked": true}
 from labkit.kernels.matmul import tiled_matmul as labkit_matmul
 

@@ -268,7 +268,6 @@ ex03.grade("3.3", fused_block)
 #
 # </details>
 
-
 # %% nbgrader={"grade_id": "ex03-4-specification", "locked": true}
 from labkit.kernels.conv import conv2d
 from labkit.kernels.elementwise import ElementwiseOp

@@ -257,7 +257,6 @@ ex04.grade("4.3", scale_and_shift)
 #
 # </details>
 
-
 # %% nbgrader={"grade_id": "ex04-4-specification", "locked": true}
 Filters = tuple[np.ndarray, np.ndarray]  # weight and bias
 

@@ -43,7 +43,6 @@ print(to_text(given.budget.graph))
 #
 # </details>
 
-
 # %% nbgrader={"grade_id": "ex06-1-specification", "locked": true}
 Kernels = tuple[tuple[int, int], ...]
 
