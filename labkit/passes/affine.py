@@ -13,7 +13,7 @@ import numpy as np
 
 from labkit.graph import Array, Node, Shape, Value
 from labkit.passes.rewriting import Refusal, Rewrite, Table, View
-from labkit.passes.weights import ABSORBERS, Affine, absorb_before, scale_before
+from labkit.passes.weights import ABSORBERS, Affine, absorb_before, gemm_before, scale_before
 
 _ARITHMETIC = {"Mul", "Div", "Add", "Sub", "Sum"}
 _FLOATS = {"float16", "float32", "float64", "bfloat16"}
@@ -53,8 +53,7 @@ def affine_into_conv_behind(view: View, conv: Node) -> Rewrite | Refusal | None:
     node = view.producer(x)
     if x is None or node is None or node.domain:
         return None
-    source = next((value for value in node.inputs if value and view.constant(value) is None), None)
-    found = None if source is None else _affine(view, node, source, 1)
+    found = _found(view, node, 1)
     if found is None or isinstance(found, Refusal):
         return found if node.op == "BatchNormalization" else None
     return _second_reader(view, node) or absorb_before(view, node, found.x, found.affine, conv)
@@ -66,11 +65,27 @@ def scale_into_product_behind(view: View, product: Node) -> Rewrite | Refusal | 
     node = view.producer(x)
     if x is None or x.shape is None or node is None or node.domain or node.op not in ("Mul", "Div"):
         return None
-    source = next((value for value in node.inputs if value and view.constant(value) is None), None)
-    found = None if source is None else _affine(view, node, source, len(x.shape) - 1)
+    found = _found(view, node, len(x.shape) - 1)
     if found is None or isinstance(found, Refusal):
         return found
     return _second_reader(view, node) or scale_before(view, found.x, found.affine.scale, product)
+
+
+def affine_into_gemm_behind(view: View, gemm: Node) -> Rewrite | Refusal | None:
+    """affine → Gemm, by a constant matrix, becomes one Gemm: the shift, too, goes through the matrix into the bias."""
+    node = view.producer(gemm.inputs[0])
+    if node is None or node.domain or gemm.attrs.get("transA", 0):
+        return None
+    found = _found(view, node, 1)
+    if found is None or isinstance(found, Refusal):
+        return found if node.op == "BatchNormalization" else None
+    return _second_reader(view, node) or gemm_before(view, found.x, found.affine, gemm)
+
+
+def _found(view: View, node: Node, axis: int) -> _Found | Refusal | None:
+    """The node as scale and shift of its one input that is not constant."""
+    source = next((value for value in node.inputs if value and view.constant(value) is None), None)
+    return None if source is None else _affine(view, node, source, axis)
 
 
 def _second_reader(view: View, producer: Node) -> Refusal | None:
@@ -142,4 +157,5 @@ AFFINE: Table = {
     **dict.fromkeys(("BatchNormalization", *_ARITHMETIC), (affine_into_producer,)),
     "Conv": (affine_into_conv_behind,),
     "MatMul": (scale_into_product_behind,),
+    "Gemm": (affine_into_gemm_behind,),
 }

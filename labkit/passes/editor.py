@@ -166,8 +166,10 @@ def _is_settled(node: Node) -> bool:
 
 def _better(value: Value, found: TensorType | None) -> Value:
     """The value with a type that inference now knows better; dims once known are never forgotten."""
-    if found is None or found.shape is None or value.type is None or found == value.type:
+    if found is None or found.shape is None or value.opaque or found == value.type:
         return value
+    if value.type is None:
+        return Value(value.name, found)
     old = value.type.shape
     if old is None or len(old) != len(found.shape):
         return Value(value.name, found)

@@ -90,9 +90,9 @@ def _kept(view: View, node: Node, *, keeps: bool) -> Rewrite | None:
     if bool(reduce.attrs.get("keepdims", 1)) != keeps:
         return None
     reduced, named = _reduced_axes(view, reduce), _named_axes(view, node)
+    rank = len(x.shape)
     if reduced is None or named is None:
         return None
-    rank = len(x.shape)
     if sorted(int(a) % rank for a in np.ravel(reduced)) != sorted(int(a) % rank for a in np.ravel(named)):
         return None
     return Rewrite((replace(reduce, outputs=node.outputs, attrs={**reduce.attrs, "keepdims": int(not keeps)}),))
@@ -101,13 +101,21 @@ def _kept(view: View, node: Node, *, keeps: bool) -> Rewrite | None:
 def _reduced_axes(view: View, reduce: Node) -> Array | tuple[int, ...] | None:
     if reduce.op.startswith("Arg"):
         return (reduce.attrs.get("axis", 0),)
-    return view.constant(reduce.inputs[1]) if len(reduce.inputs) > 1 else reduce.attrs.get("axes")
+    if len(reduce.inputs) > 1 and reduce.inputs[1] is not None:
+        return view.constant(reduce.inputs[1])
+    x = reduce.inputs[0]
+    everything = None if x is None or x.shape is None or reduce.attrs.get("noop_with_empty_axes") else len(x.shape)
+    return reduce.attrs.get("axes") or (None if everything is None else tuple(range(everything)))
 
 
 def _named_axes(view: View, node: Node) -> Array | tuple[int, ...] | None:
-    if view.opset < 13:
+    """The axes of a Squeeze or an Unsqueeze; a Squeeze that names none takes all of one element."""
+    if len(node.inputs) > 1 and node.inputs[1] is not None:
+        return view.constant(node.inputs[1])
+    x = node.inputs[0]
+    if node.attrs.get("axes") or x is None or x.type is None or not x.type.is_static:
         return node.attrs.get("axes")
-    return view.constant(node.inputs[1]) if len(node.inputs) > 1 else None
+    return tuple(axis for axis, dim in enumerate(x.shape or ()) if dim == 1)
 
 
 EXTREMES: Table = {

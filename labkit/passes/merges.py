@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from labkit.graph import Node, TensorType, Value
+from labkit.graph import Node, Value
 from labkit.passes.ranges import clip_bounds, clip_node
 from labkit.passes.reshaping import RESHAPES, to_shape
 from labkit.passes.rewriting import Refusal, Rewrite, Table, View, before, forward
-from labkit.passes.slicing import spans
+from labkit.passes.slicing import slice_node, spans
 
 _SELF_INVERSE = {"Neg", "Not"}
 
@@ -74,22 +73,7 @@ def slice_of_slice(view: View, node: Node) -> Rewrite | Refusal | None:
                 return None
             steps = steps[slice(span.start, span.stop if span.stop >= 0 else None, span.step)]
         cut[axis] = (steps.start, steps.stop, steps.step) if steps else (0, 0, 1)
-    return _slice(view, inner.inputs[0], node, cut)
-
-
-def _slice(view: View, x: Value, node: Node, cut: Mapping[int, tuple[int, int, int]]) -> Rewrite | None:
-    starts, stops, steps = (tuple(part) for part in zip(*cut.values(), strict=True))
-    # A walk down to the first element stops before index −1, which a Slice reads as the last element.
-    stops = tuple(stop if stop >= 0 else -(2**31) for stop in stops)
-    if view.opset < 10:
-        attrs = {"starts": starts, "ends": stops, "axes": tuple(cut)}
-        return Rewrite((replace(node, inputs=(x,), attrs=attrs),))
-    arrays = {
-        view.fresh(f"{node.output.name}_{name}"): np.array(numbers, dtype=np.int64)
-        for name, numbers in (("starts", starts), ("ends", stops), ("axes", tuple(cut)), ("steps", steps))
-    }
-    values = tuple(Value(name, TensorType.of(array)) for name, array in arrays.items())
-    return Rewrite((replace(node, inputs=(x, *values)),), arrays)
+    return slice_node(view, inner.inputs[0], node, cut)
 
 
 def cancel_or_repeat(view: View, node: Node) -> Rewrite | None:
@@ -192,7 +176,7 @@ def slice_of_concat(view: View, node: Node) -> Rewrite | None:
         if part is None or isinstance(size, str) or stop <= first:
             return None
         if first <= start and stop <= first + size:
-            return _slice(view, part, node, {**numbers, axis: (start - first, stop - first, step)})
+            return slice_node(view, part, node, {**numbers, axis: (start - first, stop - first, step)})
         first += size
     return None
 

@@ -42,6 +42,29 @@ def same_shape(view: View, node: Node) -> Rewrite | None:
     return forward(view, node, x) if x and _same(x.shape, node.output.shape) else None
 
 
+def tile_by_one(view: View, node: Node) -> Rewrite | None:
+    """A Tile that repeats every axis once, whatever its sizes."""
+    repeats = view.constant(node.inputs[1])
+    return forward(view, node, node.inputs[0]) if repeats is not None and (repeats == 1).all() else None
+
+
+def scatter_over_all(view: View, node: Node) -> Rewrite | None:
+    """A ScatterND that overwrites every slice of its input, in order, is what it writes."""
+    x, places, updates = node.inputs
+    array = view.constant(places)
+    if x is None or not x.shape or updates is None or array is None or not _same(x.shape, updates.shape):
+        return None
+    size = x.shape[0]
+    if isinstance(size, str) or node.attrs.get("reduction", "none") != "none":
+        return None
+    return forward(view, node, updates) if np.array_equal(array, np.arange(size)[:, None]) else None
+
+
+def of_the_same(view: View, node: Node) -> Rewrite | None:
+    """The greater or the lesser of x and x is x; so is x and x, x or x."""
+    return forward(view, node, node.inputs[0]) if len(set(node.inputs)) == 1 else None
+
+
 def transpose_in_place(view: View, node: Node) -> Rewrite | None:
     """A Transpose that leaves every element where it was: only axes of one element move, and the shape stays."""
     x = node.inputs[0]
@@ -165,7 +188,9 @@ def _show(value: Value) -> str:
 NO_OPS: Table = {
     "Identity": (identity,),
     "Dropout": (dropout,),
-    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand", "Tile"), (same_shape,)),
+    **dict.fromkeys(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Expand"), (same_shape,)),
+    "Tile": (same_shape, tile_by_one),
+    "ScatterND": (scatter_over_all,),
     "Transpose": (transpose_in_place,),
     "Slice": (slice_of_all,),
     "Cast": (cast_to_same,),
@@ -173,8 +198,10 @@ NO_OPS: Table = {
     "Gather": (gather_of_all,),
     "Where": (where_one_way,),
     **dict.fromkeys((*_OVER_ALL, "GlobalAveragePool", "GlobalMaxPool"), (reduction_of_one,)),
-    **dict.fromkeys(("Concat", "Sum", "Max", "Min", "Mean", "Split"), (of_one,)),
+    **dict.fromkeys(("Concat", "Sum", "Mean", "Split"), (of_one,)),
+    **dict.fromkeys(("Max", "Min"), (of_one, of_the_same)),
     **dict.fromkeys(("Resize", "Upsample"), (resize_by_one,)),
     **dict.fromkeys(("MaxPool", "AveragePool"), (pool_of_one,)),
     **dict.fromkeys(_UNITS, (unit,)),
+    **dict.fromkeys(("And", "Or"), (unit, of_the_same)),
 }

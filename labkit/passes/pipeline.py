@@ -30,6 +30,7 @@ from labkit.passes.permuted import PERMUTED
 from labkit.passes.products import PRODUCTS
 from labkit.passes.report import Report, Step
 from labkit.passes.rewriting import Pass, Sweep, combined
+from labkit.passes.sequences import SEQUENCES
 from labkit.passes.shapes import SHAPES
 from labkit.passes.signs import SIGNS
 from labkit.passes.spread import SPREAD
@@ -41,7 +42,7 @@ from labkit.passes.unit_axes import UNITS, UNITS_SINK
 # nodes are shared before a Transpose moves away from the others.
 PASSES: dict[str, Pass] = {
     "no-ops": Sweep("no-ops", NO_OPS),
-    "merges": Sweep("merges", combined(SIGNS, MERGES, UNITS, EXTREMES, GATES, PRODUCTS, SPREAD)),
+    "merges": Sweep("merges", combined(SIGNS, MERGES, UNITS, EXTREMES, GATES, PRODUCTS, SPREAD, SEQUENCES)),
     "fold": Sweep("fold", combined(CONTROL, SHAPES, FOLD)),
     "affine": Sweep("affine", AFFINE),
     "share": share,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from labkit.graph import Dim, Node
-from labkit.passes.rewriting import View
+import numpy as np
+
+from labkit.graph import Dim, Node, TensorType, Value
+from labkit.passes.rewriting import Rewrite, View
 
 _UNBOUNDED = 2**31 - 1  # exporters write the largest int32 or int64 for "to the end"
 
@@ -61,3 +64,19 @@ def _span(size: Dim, start: int, end: int, step: int) -> Span | None:
         return None
     first, last, step = slice(start, end, step).indices(size)
     return Span(first, last, step, size)
+
+
+def slice_node(view: View, x: Value, node: Node, cut: Mapping[int, tuple[int, int, int]]) -> Rewrite:
+    """A Slice of ``x`` in the place of ``node``: along each axis from a start to before a stop, by a step."""
+    starts, stops, steps = (tuple(part) for part in zip(*cut.values(), strict=True))
+    # A walk down to the first element stops before index −1, which a Slice reads as the last element.
+    stops = tuple(stop if stop >= 0 else -(2**31) for stop in stops)
+    if view.opset < 10:
+        attrs = {"starts": starts, "ends": stops, "axes": tuple(cut)}
+        return Rewrite((Node("Slice", (x,), node.outputs, attrs, name=node.name),))
+    arrays = {
+        view.fresh(f"{node.output.name}_{name}"): np.array(numbers, dtype=np.int64)
+        for name, numbers in (("starts", starts), ("ends", stops), ("axes", tuple(cut)), ("steps", steps))
+    }
+    values = tuple(Value(name, TensorType.of(array)) for name, array in arrays.items())
+    return Rewrite((Node("Slice", (x, *values), node.outputs, name=node.name),), arrays)

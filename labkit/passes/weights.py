@@ -139,6 +139,23 @@ def scale_before(view: View, x: Value, scale: Array, product: Node) -> Rewrite |
     return _with_weights(view, replaced, product, {1: _times(weight, factor)})
 
 
+def gemm_before(view: View, x: Value, affine: Affine, gemm: Node) -> Rewrite | Refusal:
+    """A Gemm that reads s·x + t, as one that reads x: α(s·x + t)·B + βC = αx·(s·B) + (βC + αt·B)."""
+    arrays = _constants(view, gemm)
+    if isinstance(arrays, Refusal):
+        return arrays
+    flipped, weight, bias = bool(gemm.attrs.get("transB", 0)), arrays[1], arrays.get(2, np.zeros(1))
+    spread = affine.spread(weight.shape[1 if flipped else 0])
+    if spread is None:
+        return Refusal("channels", f"{affine.scale.size} values for a weight of shape {weight.shape}")
+    scaled = _times(weight, spread.scale if flipped else spread.scale[:, None])
+    through = spread.shift @ (weight.T if flipped else weight)
+    shifted = gemm.attrs.get("beta", 1.0) * bias + gemm.attrs.get("alpha", 1.0) * through
+    attrs = {name: value for name, value in gemm.attrs.items() if name != "beta"}
+    replaced = replace(gemm, inputs=(x, *gemm.inputs[1:]), attrs=attrs)
+    return _with_weights(view, replaced, gemm, {1: scaled, 2: shifted})
+
+
 def _times(weight: Array, factor: Array) -> Array:
     """The product in the precision of the weight, which is the very same for a factor of ones."""
     if (factor == 1).all():

@@ -181,6 +181,51 @@ MIDDLES = {
     "pads, the first read elsewhere": (
         "c = Pad(a, s) d = Pad(c, t) e = ReduceMax <axes: ints = [1]> (c) b = Add(d, e)",
         {"s": i(0, 1, 0, 0, 0, 0), "t": i(0, 1, 0, 0, 0, 0)}, "Pad Pad ReduceMax Add"),
+    "an element of a sequence": (
+        "c = Exp(a) q = SequenceConstruct(a, c) b = SequenceAt(q, s)", {"s": np.array(1)}, "Exp"),
+    "an element of a sequence from behind": (
+        "c = Exp(a) q = SequenceConstruct(c, a) b = SequenceAt(q, s)", {"s": np.array(-2)}, "Exp"),
+    "a part of a tensor cut in threes": (
+        "q = SplitToSequence <axis: int = 2> (a, k) b = SequenceAt(q, s)", {"k": np.array(3), "s": np.array(1)}, "Slice"),
+    "a part of a tensor cut to sizes": (
+        "q = SplitToSequence <axis: int = -1> (a, k) b = SequenceAt(q, s)", {"k": i(1, 3), "s": np.array(-1)}, "Slice"),
+    "a part of a tensor cut in ones": (
+        "q = SplitToSequence <axis: int = 1> (a) b = SequenceAt(q, s)", {"s": np.array(0)}, "Slice"),
+    "a part that loses its axis": (
+        "q = SplitToSequence <axis: int = 1, keepdims: int = 0> (a) c = SequenceAt(q, s) b = Unsqueeze(c, u)",
+        {"s": np.array(2), "u": i(1)}, "SplitToSequence SequenceAt Unsqueeze"),
+    "a sequence put together": (
+        "c = Exp(a) q = SequenceConstruct(a, c) b = ConcatFromSequence <axis: int = 1> (q)", {}, "Exp Concat"),
+    "a sequence stacked": (
+        "c = Exp(a) q = SequenceConstruct(a, c) d = ConcatFromSequence <axis: int = 1, new_axis: int = 1> (q)"
+        " b = ReduceMax <axes: ints = [1], keepdims: int = 0> (d)",
+        {}, "Exp SequenceConstruct ConcatFromSequence ReduceMax"),
+    "cut and put together": (
+        "q = SplitToSequence <axis: int = 2> (a, k) b = ConcatFromSequence <axis: int = -1> (q)", {"k": np.array(3)}, ""),
+    "cut and put together otherwise": (
+        "q = SplitToSequence <axis: int = 2> (a, k) b = ConcatFromSequence <axis: int = 1> (q)",
+        {"k": np.array(2)}, "SplitToSequence ConcatFromSequence"),
+    "cut without axis and put together": (
+        "q = SplitToSequence <axis: int = 1, keepdims: int = 0> (a) c = ConcatFromSequence <axis: int = 1> (q) b = Unsqueeze(c, u)",
+        {"u": i(1)}, "SplitToSequence ConcatFromSequence Unsqueeze"),
+    "how many parts": (
+        "q = SplitToSequence <axis: int = 2> (a, k) l = SequenceLength(q) c = Cast <to: int = 1> (l) b = Mul(a, c)",
+        {"k": np.array(3)}, "Mul"),
+    "how many elements": (
+        "c = Exp(a) q = SequenceConstruct(a, c) l = SequenceLength(q) d = Cast <to: int = 1> (l) b = Mul(c, d)", {}, "Exp Mul"),
+    "all overwritten": ("c = Exp(a) b = ScatterND(a, k, c)", {"k": np.array([[0], [1]])}, "Exp"),
+    "all overwritten in another order": ("c = Exp(a) b = ScatterND(a, k, c)", {"k": np.array([[1], [0]])}, "Exp ScatterND"),
+    "added to all": (
+        'c = Exp(a) b = ScatterND <reduction: string = "add"> (a, k, c)', {"k": np.array([[0], [1]])}, "Exp ScatterND"),
+    "max of the same": ("c = Exp(a) b = Max(c, c)", {}, "Exp"),
+    "sum of the same": ("c = Exp(a) b = Sum(c, c)", {}, "Exp Sum"),
+    "or of the same": (
+        "c = Greater(a, k) d = Or(c, c) e = Cast <to: int = 1> (d) b = Add(a, e)", {"k": f(4)}, "Greater Cast Add"),
+    "a sum over everything and a squeeze": (
+        "c = ReduceMax(a) d = Squeeze(c) e = Exp(d) b = Mul(a, e)", {}, "ReduceMax Exp Mul"),
+    "a squeeze that drops more than was reduced": (
+        "c = Unsqueeze(a, s) d = ReduceMax <axes: ints = [2]> (c) e = Squeeze(d) g = Exp(e) b = Unsqueeze(g, s)",
+        {"s": i(0)}, "Unsqueeze ReduceMax Reshape Exp"),
     "cast like": ("c = Cast <to: int = 7> (a) b = CastLike(c, a)", {}, "Cast Cast"),
     "a decided branch": (
         f"b = If (q) <{BRANCHES}>",
@@ -273,6 +318,13 @@ MATRICES = {
     "plus in front": ("m = Add(x, k) y = MatMul(m, w)", {"k": f(4), "w": f(4, 3)}, "Add MatMul"),
     "scaled in front and read": ("m = Mul(x, k) p = MatMul(m, w) y = MatMul(p, m)", {"k": f(4), "w": f(4, 5)}, "Mul MatMul MatMul"),
     "scaled in front of what changes": ("m = Mul(x, k) t = Transpose(x) u = Exp(t) y = MatMul(m, u)", {"k": f(4)}, "Mul Exp Gemm"),
+    "normalise and gemm": ("b = BatchNormalization(x, k, k, k, k) y = Gemm(b, w)", {"k": f(4), "w": f(4, 3)}, "Gemm"),
+    "normalise and gemm of many parts": (
+        "b = BatchNormalization(x, k, k, k, k) y = Gemm <alpha: float = 0.5, beta: float = 2.0, transB: int = 1> (b, w, c)",
+        {"k": f(4), "w": f(3, 4), "c": f(3)}, "Gemm"),
+    "plus and gemm": ("m = Add(x, k) y = Gemm(m, w, c)", {"k": f(4), "w": f(4, 3), "c": f(5, 1)}, "Gemm"),
+    "times and a gemm of columns": ("m = Mul(x, k) y = Gemm <transA: int = 1> (m, w)", {"k": f(4), "w": f(5, 3)}, "Mul Gemm"),
+    "rows scaled in front of a gemm": ("m = Mul(x, k) y = Gemm(m, w)", {"k": f(5, 1), "w": f(4, 3)}, "Mul Gemm"),
     "where not": ("c = Greater(x, k) d = Not(c) y = Where(d, x, k)", {"k": f(4)}, "Greater Where"),
 }  # fmt: skip
 
@@ -303,9 +355,17 @@ def test_a_bias_of_zeros_goes_and_another_stays(parse, text):
     shape = "5, 4" if "Gemm" in text else "1, 4, 6"
     constants = {"w": f(4, 4), "v": f(4, 4, 1), "b": np.zeros(4, np.float32)}
     for bias, left in ((constants["b"], 2), (n(0, 0, 1, 0), 3)):
-        known = {name: array for name, array in {**constants, "b": bias}.items() if f"{name}" in text[text.index("(") :]}
+        known = {
+            name: array for name, array in {**constants, "b": bias}.items() if f"{name}" in text[text.index("(") :]
+        }
         out = "".join(f', "d{axis}"' for axis in range(len(shape.split(",")))).removeprefix(", ")
         graph = parse(f"agraph (float[{shape}] x) => (float[{out}] y) {{ {text} }}", **known)
         after = labkit.optimize(graph).graph
         assert len(after.nodes[0].inputs) == left
         labkit.verify(graph, after)
+
+
+def test_a_tile_by_one_goes_whatever_the_sizes(parse):
+    graph = parse('agraph (float["n", 4] x) => (float["n", 4] y) { t = Tile(x, k) y = Relu(t) }', k=i(1, 1))
+    assert [node.op for node in labkit.optimize(graph).graph.nodes] == ["Relu"]
+    labkit.verify(graph, labkit.optimize(graph).graph)

@@ -81,7 +81,7 @@ ROWS = {
         {"o": i(1)}, "ReduceMax Unsqueeze Neg", 17),
     "a reduction of all axes": (
         "(float[2, 3] x) => (float[1, 1] y) { a = ReduceMax <keepdims: int = 0> (x) y = Unsqueeze(a, o) }", {"o": i(0, 1)},
-        "ReduceMax Unsqueeze", 17),
+        "ReduceMax", 17),
     "a reduction and another axis": (
         "(float[2, 3, 4] x) => (float[1, 2, 4] y) { a = ReduceMax <axes: ints = [1], keepdims: int = 0> (x) y = Unsqueeze(a, o) }",
         {"o": i(0)}, "ReduceMax Unsqueeze", 17),

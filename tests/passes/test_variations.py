@@ -120,7 +120,7 @@ def test_an_operator_of_another_domain_is_none_that_a_rule_knows(graph):
 @each_graph
 def test_what_others_read_as_well_is_not_done_twice(graph):
     for value in (value for node in graph.nodes for value in node.results):
-        if value.name not in graph.output_names:
+        if value.name not in graph.output_names and value.type is not None:  # sequences are not compared
             assert_same_and_no_more(replace(graph, outputs=(*graph.outputs, value)))
 
 
@@ -137,7 +137,7 @@ def test_a_constant_that_a_caller_can_feed_is_none(graph):
 @each_graph
 def test_a_tensor_of_unknown_rank_is_left_alone_or_handled(graph):
     for lost in (*([node] for node in graph.nodes), graph.nodes):
-        new = {v.name: Value(v.name, TensorType(None, v.dtype or "")) for node in lost for v in node.results}
+        new = {v.name: Value(v.name, TensorType(None, v.dtype)) for node in lost for v in node.results if v.dtype}
         nodes = tuple(_with_outputs(node, new).rename(new) for node in graph.nodes)
         outputs = tuple(new.get(value.name, value) for value in graph.outputs)
         assert_same_and_no_more(replace(graph, nodes=nodes, outputs=outputs))
