@@ -18,8 +18,8 @@ from tests.mutants.guards import Mutant, mutants
 ROOT = Path(__file__).resolve().parents[2]
 PASSES = Path("labkit") / "passes"
 FILES = ("affine", "weights", "pads", "no_ops", "merges", "fold", "shapes", "slicing", "transposes", "permuted",
-         "reshaping", "unit_axes", "pad_order", "gates", "products", "sequences", "signs", "spread", "extremes", "ranges",
-         "cse", "control", "editor", "rewriting", "dead")  # fmt: skip
+         "reshaping", "unit_axes", "pad_order", "gates", "products", "sequences", "signs", "spread", "extremes",
+         "ranges", "cse", "control", "editor", "rewriting", "dead")  # fmt: skip
 EQUIVALENT = Path(__file__).parent / "equivalent.txt"
 CPU_SECONDS = 120  # a mutant may well run for ever; the clock on the wall says little on a busy machine
 # The fast tests of the passes, those that kill most first.
