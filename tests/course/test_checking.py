@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import replace
 from random import Random
 from types import ModuleType
 
@@ -107,6 +108,13 @@ def test_grading_asks_what_the_notebook_asks_and_more() -> None:
     rounds = asked(3, graded=True)
     assert len(set(rounds)) == len(rounds) == GRADING_ROUNDS > 1
     assert rounds[:1] == asked(3)
+
+
+def test_a_part_whose_rounds_are_long_is_graded_in_fewer() -> None:
+    ASKED.clear()
+    judge("90.1", replace(PART, rounds=2), lambda x: 4, rounds=GRADING_ROUNDS)
+    assert len(set(ASKED)) == len(ASKED) == 2
+    assert [name for name, part in parts_of("ex06").items() if part.rounds < 2] == []
 
 
 def test_a_function_right_for_the_public_cases_only_is_not_right_when_graded() -> None:
