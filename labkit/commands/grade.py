@@ -20,7 +20,7 @@ _MOST_SECONDS = 3600
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("notebooks", nargs="+", type=Path, metavar="NOTEBOOK", help="a submitted exercise")
     parser.add_argument("--csv", action="store_true", help="print one line a notebook, for a spreadsheet")
-    parser.add_argument("--seconds", type=float, default=20.0, help="longest run of one process (default: %(default)g)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="longest run of one process (default: %(default)g)")
 
 
 def run(args: argparse.Namespace) -> Answer:

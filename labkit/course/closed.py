@@ -27,8 +27,10 @@ def watched(
         refused: list[Exception] = []
 
         def watch(frame: FrameType, event: str, _: object) -> None:
+            if event != "call":  # most are returns, and calls of C functions
+                return
             module = frame.f_globals.get("__name__", "")
-            if event == "call" and isinstance(module, str) and (module in names or module.startswith(inside)):
+            if isinstance(module, str) and (module in names or module.startswith(inside)):
                 refused.append(refusal(_sentence(function, module, frame.f_code.co_name)))
                 raise refused[0]
 

@@ -32,7 +32,7 @@ _MOST_PROCESSES = 12  # a notebook with more loops and exits than that is graded
 class Limits:
     """What one process of a submission may use: seconds by the clock and bytes of address space (not on Windows)."""
 
-    seconds: float = 20.0
+    seconds: float = 60.0
     memory_bytes: int = 4 * 1024**3
 
 
