@@ -21,7 +21,8 @@ FILES = ("affine", "weights", "pads", "no_ops", "merges", "fold", "shapes", "sli
          "reshaping", "unit_axes", "pad_order", "gates", "products", "sequences", "signs", "spread", "extremes",
          "ranges", "cse", "control", "editor", "rewriting", "dead")  # fmt: skip
 EQUIVALENT = Path(__file__).parent / "equivalent.txt"
-CPU_SECONDS = 900  # all tests take less than 200; a mutant may well run for ever; the clock on the wall says little on a busy machine
+# All tests take less than 200; a mutant may well run for ever. The clock on the wall says little on a busy machine.
+CPU_SECONDS = 900
 # The fast tests of the passes, those that kill most first.
 TESTS = ("test_catalogue.py", "test_guards.py", "test_guards_of_shapes.py", "test_guards_of_axes.py",
          "test_guards_of_gates.py", "test_guards_of_resizes.py", "test_guards_of_ifs.py", "test_guards_of_dims.py",
