@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,12 +21,11 @@ def element_of_sequence(view: View, node: Node) -> Rewrite | None:
     if inner.op == "SequenceConstruct":
         inside = -len(inner.inputs) <= index < len(inner.inputs)
         return forward(view, node, inner.inputs[index]) if inside else None
-    x, ends = inner.inputs[0], _ends(view, inner)
-    if x is None or x.shape is None or ends is None or not -len(ends) <= index < len(ends):
+    split = _split(view, inner)
+    if split is None or not -len(split.ends) <= index < len(split.ends):
         return None
-    index %= len(ends)
-    axis = inner.attrs.get("axis", 0) % len(x.shape)
-    return slice_node(view, x, node, {axis: (ends[index - 1] if index else 0, ends[index], 1)})
+    end = index % len(split.ends)
+    return slice_node(view, split.x, node, {split.axis: (split.ends[end - 1] if end else 0, split.ends[end], 1)})
 
 
 def concat_of_sequence(view: View, node: Node) -> Rewrite | None:
@@ -36,42 +36,43 @@ def concat_of_sequence(view: View, node: Node) -> Rewrite | None:
     if inner.op == "SequenceConstruct":
         attrs = {"axis": node.attrs["axis"]}
         return Rewrite((Node("Concat", inner.inputs, node.outputs, attrs, name=node.name),))
-    x = inner.inputs[0]
-    if x is None or x.shape is None or not _keeps_axis(inner):
+    split = _split(view, inner)
+    if split is None or node.attrs["axis"] % len(split.x.shape or ()) != split.axis:
         return None
-    same = node.attrs["axis"] % len(x.shape) == inner.attrs.get("axis", 0) % len(x.shape)
-    return forward(view, node, x) if same else None
+    return forward(view, node, split.x)
 
 
 def length_of_sequence(view: View, node: Node) -> Rewrite | None:
     """How many tensors a SequenceConstruct is given, or into how many a SplitToSequence cuts."""
     inner = before(view, node, {"SequenceConstruct", "SplitToSequence"})
-    parts = None if inner is None else inner.inputs if inner.op == "SequenceConstruct" else _ends(view, inner)
+    if inner is None:
+        return None
+    split = None if inner.op == "SequenceConstruct" else _split(view, inner)
+    parts = inner.inputs if inner.op == "SequenceConstruct" else None if split is None else split.ends
     return None if parts is None else Rewrite(constants={node.output.name: np.array(len(parts), dtype=np.int64)})
 
 
-def _ends(view: View, split: Node) -> tuple[int, ...] | None:
-    """Where the parts of a SplitToSequence end; None where that is not known, or where the parts lose their axis."""
-    x = split.inputs[0]
-    size = "?" if x is None or x.shape is None else x.shape[split.attrs.get("axis", 0)]
-    if isinstance(size, str) or not _keeps_axis(split):
+class _Split(NamedTuple):
+    """What a SplitToSequence cuts, along which axis, and where each part ends."""
+
+    x: Value
+    axis: int
+    ends: tuple[int, ...]
+
+
+def _split(view: View, node: Node) -> _Split | None:
+    """None where that is not known, and where the parts, of one element each, lose their axis (or, sizes being given,
+    should not, which onnxruntime does not understand)."""
+    x = node.inputs[0]
+    given = node.inputs[1] if len(node.inputs) > 1 else None
+    if x is None or x.shape is None or not node.attrs.get("keepdims", 1):
         return None
-    sizes = np.array(1) if _cut(split) is None else view.constant(_cut(split))
-    if sizes is None:
+    axis = node.attrs.get("axis", 0) % len(x.shape)
+    size, sizes = x.shape[axis], np.array(1) if given is None else view.constant(given)
+    if isinstance(size, str) or sizes is None or sizes.min() < 1:
         return None
-    if sizes.ndim:
-        return tuple(accumulate(sizes.tolist()))
-    step = int(sizes)
-    return tuple(min(start + step, size) for start in range(0, size, step)) if step > 0 else None
-
-
-def _keeps_axis(split: Node) -> bool:
-    """Parts of one element each, which no sizes are given for, may be asked to lose the axis."""
-    return _cut(split) is not None or bool(split.attrs.get("keepdims", 1))
-
-
-def _cut(split: Node) -> Value | None:
-    return split.inputs[1] if len(split.inputs) > 1 else None
+    ends = accumulate(sizes.tolist()) if sizes.ndim else range(int(sizes), size + int(sizes), int(sizes))
+    return _Split(x, axis, tuple(min(end, size) for end in ends))
 
 
 SEQUENCES: Table = {

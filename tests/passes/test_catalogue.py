@@ -369,3 +369,16 @@ def test_a_tile_by_one_goes_whatever_the_sizes(parse):
     graph = parse('agraph (float["n", 4] x) => (float["n", 4] y) { t = Tile(x, k) y = Relu(t) }', k=i(1, 1))
     assert [node.op for node in labkit.optimize(graph).graph.nodes] == ["Relu"]
     labkit.verify(graph, labkit.optimize(graph).graph)
+
+
+@pytest.mark.parametrize(
+    ("text", "constants"),
+    [
+        ("c = Exp(x) q = SequenceConstruct(x, c) y = SequenceAt(q, s)", {"s": np.array(2)}),
+        ("q = SplitToSequence <axis: int = 1> (x, k) y = SequenceAt(q, s)", {"k": np.array(2), "s": np.array(-4)}),
+        ("q = SplitToSequence <axis: int = 1> (x, k) y = SequenceAt(q, s)", {"k": np.array(0), "s": np.array(1)}),
+    ],
+)
+def test_what_cannot_run_is_left_to_the_runtime_to_refuse(parse, text, constants):
+    graph = parse(f'agraph (float[2, 5] x) => (float["p", "q"] y) {{ {text} }}', **constants)
+    assert labkit.optimize(graph).graph is graph
