@@ -26,16 +26,14 @@ def _is_integer(value: Value | None) -> bool:
 def cut_of_positive(view: View, node: Node) -> Rewrite | None:
     """Abs, Relu, LeakyRelu and PRelu leave alone what is not negative."""
     x = node.inputs[0]
-    if x is None or x.shape is None or x.shape != node.output.shape or lowest(view, x) < 0:
-        return None
-    return forward(view, node, x)
+    return None if lowest(view, x) < 0 else forward(view, node, x)
 
 
 def sum_with_negative(view: View, node: Node) -> Rewrite | None:
     """x + (−z) is x − z, and x − (−z) is x + z, bit for bit."""
     for x, value in (node.inputs, *([node.inputs[::-1]] if node.op == "Add" else [])):
         negative = view.producer(value)
-        if value is None or negative is None or negative.op != "Neg" or negative.domain or view.readers(value) > 1:
+        if negative is None or negative.op != "Neg" or negative.domain or view.readers(negative.output) > 1:
             continue
         return Rewrite((replace(node, op={"Add": "Sub", "Sub": "Add"}[node.op], inputs=(x, negative.inputs[0])),))
     return None
