@@ -16,6 +16,7 @@ from labkit.passes.ranges import clip_bounds
 from labkit.passes.rewriting import Rewrite, Table, View
 
 _SWISH = (np.float32(1 / 6), np.float32(0.5))
+_ONE = (1 - 2**-25, 1 + 2**-24)  # what is 1 in single precision
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def hard_swish(view: View, node: Node) -> Rewrite | None:
 def _cut_line(view: View, cut: Node, scale: float) -> Line | None:
     """A line of one or two steps, scaled, where the Clip behind it, scaled alike, cuts to the interval from 0 to 1."""
     bounds = clip_bounds(view, cut) if cut.op == "Clip" else None
-    if bounds is None or scale <= 0 or bounds.low != 0 or np.float32(bounds.high * scale) != 1:
+    if bounds is None or scale <= 0 or bounds.low != 0 or not _ONE[0] <= bounds.high * scale <= _ONE[1]:
         return None
     if cut.output.dtype != "float32":
         return None  # α and β are kept in single precision

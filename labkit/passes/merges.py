@@ -173,7 +173,7 @@ def slice_of_concat(view: View, node: Node) -> Rewrite | None:
     first = 0
     for part in concat.inputs:
         size = part.shape[axis] if part is not None and part.shape is not None else "?"
-        if part is None or isinstance(size, str) or stop <= first:
+        if part is None or isinstance(size, str):
             return None
         if first <= start and stop <= first + size:
             return slice_node(view, part, node, {**numbers, axis: (start - first, stop - first, step)})

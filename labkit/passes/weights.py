@@ -131,9 +131,6 @@ def scale_before(view: View, x: Value, scale: Array, product: Node) -> Rewrite |
     if isinstance(arrays, Refusal):
         return arrays
     weight = arrays[1]
-    rows = weight.shape[-2:][0]
-    if scale.size not in (1, rows):
-        return Refusal("channels", f"{scale.size} values for {rows} rows")
     factor = scale if weight.ndim == 1 else scale[:, None]
     replaced = replace(product, inputs=(x, product.inputs[1]))
     return _with_weights(view, replaced, product, {1: _times(weight, factor)})

@@ -226,6 +226,12 @@ MIDDLES = {
     "a squeeze that drops more than was reduced": (
         "c = Unsqueeze(a, s) d = ReduceMax <axes: ints = [2]> (c) e = Squeeze(d) g = Exp(e) b = Unsqueeze(g, s)",
         {"s": i(0)}, "Unsqueeze ReduceMax Reshape Exp"),
+    "a stack turned round and multiplied": ("c = Transpose(a) d = MatMul(c, k) b = Exp(d)", {"k": f(2, 5)}, "Transpose MatMul Exp"),
+    "a vector scaled and multiplied": (
+        "c = ReduceMax <axes: ints = [0, 1], keepdims: int = 0> (a) d = Mul(c, k) e = MatMul(d, w) b = Add(a, e)",
+        {"k": f(4), "w": f(4)}, "ReduceMax MatMul Add"),
+    "a slice of a concat, of all axes": (
+        "c = Exp(a) d = Concat <axis: int = 1> (a, c) b = Slice(d, s, e)", {"s": i(0, 3, 1), "e": i(2, 6, 3)}, "Exp Slice"),
     "cast like": ("c = Cast <to: int = 7> (a) b = CastLike(c, a)", {}, "Cast Cast"),
     "a decided branch": (
         f"b = If (q) <{BRANCHES}>",
@@ -325,6 +331,12 @@ MATRICES = {
     "plus and gemm": ("m = Add(x, k) y = Gemm(m, w, c)", {"k": f(4), "w": f(4, 3), "c": f(5, 1)}, "Gemm"),
     "times and a gemm of columns": ("m = Mul(x, k) y = Gemm <transA: int = 1> (m, w)", {"k": f(4), "w": f(5, 3)}, "Mul Gemm"),
     "rows scaled in front of a gemm": ("m = Mul(x, k) y = Gemm(m, w)", {"k": f(5, 1), "w": f(4, 3)}, "Mul Gemm"),
+    "transposed and multiplied with a stack": (
+        "t = Transpose(x) m = MatMul(t, w) y = ReduceMax <axes: ints = [0], keepdims: int = 0> (m)", {"w": f(2, 5, 3)}, "Transpose MatMul ReduceMax"),
+    "integers transposed and multiplied": (
+        "c = Cast <to: int = 6> (x) t = Transpose(c) m = MatMul(t, c) y = Cast <to: int = 1> (m)", {}, "Cast Transpose MatMul Cast"),
+    "normalised in front of a gemm, and read": (
+        "b = BatchNormalization(x, k, k, k, k) g = Gemm(b, w) y = MatMul(g, b)", {"k": f(4), "w": f(4, 5)}, "BatchNormalization Gemm MatMul"),
     "where not": ("c = Greater(x, k) d = Not(c) y = Where(d, x, k)", {"k": f(4)}, "Greater Where"),
 }  # fmt: skip
 
@@ -382,3 +394,21 @@ def test_a_tile_by_one_goes_whatever_the_sizes(parse):
 def test_what_cannot_run_is_left_to_the_runtime_to_refuse(parse, text, constants):
     graph = parse(f'agraph (float[2, 5] x) => (float["p", "q"] y) {{ {text} }}', **constants)
     assert labkit.optimize(graph).graph is graph
+
+
+def test_before_opset_11_a_gemm_needs_a_bias(parse):
+    text = "agraph (float[5, 4] x) => (float[4, 3] y) { t = Transpose(x) y = MatMul(t, w) }"
+    old, new = (parse(text, opset, w=f(5, 3)) for opset in (10, 11))
+    assert [[node.op for node in labkit.optimize(graph).graph.nodes] for graph in (old, new)] == [
+        ["Transpose", "MatMul"],
+        ["Gemm"],
+    ]
+
+
+def test_an_affine_map_in_front_of_a_gemm_is_refused_with_reasons_where_it_is_a_batch_norm(parse):
+    text = "agraph (float[5, 4] x) => (float[5, 3] y) { b = OP y = Gemm(b, w) }"
+    norm = text.replace("OP", "BatchNormalization <training_mode: int = 1> (x, k, k, k, k)")
+    refused = labkit.optimize(parse(norm, 15, k=f(4), w=f(4, 3))).refusals
+    assert [refusal.guard for refusal in refused if refusal.rule == "affine_into_gemm_behind"] == ["training mode"]
+    rows = parse(text.replace("OP", "Add(x, r)"), r=f(5, 1), w=f(4, 3))
+    assert not [refusal for refusal in labkit.optimize(rows).refusals if refusal.rule == "affine_into_gemm_behind"]
