@@ -11,6 +11,8 @@ import numpy as np
 from labkit.graph import Array, Node, TensorType, Value
 from labkit.passes.rewriting import Refusal, Rewrite, View
 
+_QUIET = np.errstate(all="ignore")  # what is not finite is refused, not warned of
+
 
 @dataclass(frozen=True)
 class Affine:
@@ -36,6 +38,7 @@ class Absorber:
     absorb: Callable[[View, Node, Affine, Node], Rewrite | Refusal | None]
 
 
+@_QUIET
 def _convolution(view: View, conv: Node, affine: Affine, last: Node) -> Rewrite | Refusal | None:
     """Conv has weights (M, C/g, …), ConvTranspose (C, M/g, …) with the group in front of the output channel."""
     arrays = _constants(view, conv)
@@ -58,6 +61,7 @@ def _convolution(view: View, conv: Node, affine: Affine, last: Node) -> Rewrite 
     return _with_weights(view, conv, last, {1: scaled, 2: shifted})
 
 
+@_QUIET
 def _gemm(view: View, gemm: Node, affine: Affine, last: Node) -> Rewrite | Refusal | None:
     """Gemm is α·A·B + β·C: α, β and the map all go into B and C."""
     arrays = _constants(view, gemm)
@@ -75,6 +79,7 @@ def _gemm(view: View, gemm: Node, affine: Affine, last: Node) -> Rewrite | Refus
     return _with_weights(view, replace(gemm, attrs=attrs), last, {1: scaled, 2: shifted})
 
 
+@_QUIET
 def _matmul(view: View, matmul: Node, affine: Affine, last: Node) -> Rewrite | Refusal | None:
     """A scale goes into the weight; a shift needs a bias, which only a product of matrices has, as Gemm."""
     weight = view.constant(matmul.inputs[1])
@@ -91,6 +96,7 @@ def _matmul(view: View, matmul: Node, affine: Affine, last: Node) -> Rewrite | R
     return _with_weights(view, replace(matmul, op="Gemm"), last, {1: weight * spread.scale, 2: spread.shift})
 
 
+@_QUIET
 def _batch_norm(view: View, norm: Node, affine: Affine, last: Node) -> Rewrite | Refusal | None:
     """BatchNormalization at inference scales and shifts already: γ and β take the map up, the statistics stay."""
     if norm.attrs.get("training_mode", 0) or any(value is not None for value in norm.outputs[1:]):
@@ -105,6 +111,7 @@ def _batch_norm(view: View, norm: Node, affine: Affine, last: Node) -> Rewrite |
     return _with_weights(view, norm, last, new)
 
 
+@_QUIET
 def absorb_before(view: View, first: Node, x: Value, affine: Affine, conv: Node) -> Rewrite | Refusal | None:
     """A Conv that reads scale·x + shift, as a Conv that reads x: W·(s·x + t) + b = (W·s)·x + (b + ΣW·t)."""
     arrays = _constants(view, conv)
@@ -125,6 +132,7 @@ def absorb_before(view: View, first: Node, x: Value, affine: Affine, conv: Node)
     return _with_weights(view, replaced, conv, {1: scaled, 2: bias + added})
 
 
+@_QUIET
 def scale_before(view: View, x: Value, scale: Array, product: Node) -> Rewrite | Refusal:
     """A MatMul that reads s·x, as one that reads x: (s·x)·W = x·(s·W)."""
     arrays = _constants(view, product)
@@ -136,6 +144,7 @@ def scale_before(view: View, x: Value, scale: Array, product: Node) -> Rewrite |
     return _with_weights(view, replaced, product, {1: _times(weight, factor)})
 
 
+@_QUIET
 def gemm_before(view: View, x: Value, affine: Affine, gemm: Node) -> Rewrite | Refusal:
     """A Gemm that reads s·x + t, as one that reads x: α(s·x + t)·B + βC = αx·(s·B) + (βC + αt·B)."""
     arrays = _constants(view, gemm)
@@ -155,10 +164,7 @@ def gemm_before(view: View, x: Value, affine: Affine, gemm: Node) -> Rewrite | R
 
 def _times(weight: Array, factor: Array) -> Array:
     """The product in the precision of the weight, which is the very same for a factor of ones."""
-    if (factor == 1).all():
-        return weight
-    with np.errstate(all="ignore"):
-        return np.asarray(weight * factor.astype(weight.dtype))
+    return weight if (factor == 1).all() else np.asarray(weight * factor.astype(weight.dtype))
 
 
 def _constants(view: View, node: Node, only: tuple[int, ...] | None = None) -> dict[int, Array] | Refusal:
@@ -188,8 +194,7 @@ def _with_weights(view: View, node: Node, last: Node, new: Mapping[int, Array]) 
     for index, array in new.items():
         if index < len(inputs) and array is view.constant(inputs[index]):
             continue
-        with np.errstate(all="ignore"):
-            rounded = array.astype(dtype, copy=False)
+        rounded = array.astype(dtype, copy=False)
         if not np.isfinite(rounded).all():
             return Refusal("finite", "the new weights would hold NaN or infinity")
         inputs += [None] * (index + 1 - len(inputs))
