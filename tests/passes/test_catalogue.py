@@ -397,6 +397,9 @@ def test_what_cannot_run_is_left_to_the_runtime_to_refuse(parse, text, constants
 
 
 def test_before_opset_11_a_gemm_needs_a_bias(parse):
+    bias = {"w": f(4, 3), "b": np.zeros(3, np.float32)}
+    zeros = parse("agraph (float[5, 4] x) => (float[5, 3] y) { y = Gemm(x, w, b) }", 10, **bias)
+    assert labkit.optimize(zeros).graph is zeros
     text = "agraph (float[5, 4] x) => (float[4, 3] y) { t = Transpose(x) y = MatMul(t, w) }"
     old, new = (parse(text, opset, w=f(5, 3)) for opset in (10, 11))
     assert [[node.op for node in labkit.optimize(graph).graph.nodes] for graph in (old, new)] == [
