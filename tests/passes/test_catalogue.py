@@ -415,3 +415,22 @@ def test_an_affine_map_in_front_of_a_gemm_is_refused_with_reasons_where_it_is_a_
     assert [refusal.guard for refusal in refused if refusal.rule == "affine_into_gemm_behind"] == ["training mode"]
     rows = parse(text.replace("OP", "Add(x, r)"), r=f(5, 1), w=f(4, 3))
     assert not [refusal for refusal in labkit.optimize(rows).refusals if refusal.rule == "affine_into_gemm_behind"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "m = Mul(x, k) p = MatMul(m, w) y = MatMul(p, m)",
+        "m = BatchNormalization(x, k, k, k, k) p = Gemm(m, w) y = MatMul(p, m)",
+        "m = Mul(x, k) y = Gemm <transA: int = 1> (m, w)",  # a square matrix: a scale of columns would fit its rows
+    ],
+)
+def test_an_affine_map_stays_where_others_read_it_and_where_a_product_reads_its_rows(parse, text):
+    graph = parse(f"agraph (float[4, 4] x) => (float[4, 4] y) {{ {text} }}", k=f(4), w=f(4, 4))
+    assert labkit.optimize(graph).graph is graph
+
+
+def test_a_scaled_constant_too_large_to_fold_stays(parse):
+    text = "agraph (float[300, 2] x) => (float[300, 2] y) { m = Mul(k, l) p = MatMul(m, w) y = Add(x, p) }"
+    graph = parse(text, k=f(300, 1), l=f(1, 300), w=f(300, 2))
+    assert [node.op for node in labkit.optimize(graph).graph.nodes] == ["Mul", "Gemm"]
