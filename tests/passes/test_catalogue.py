@@ -434,3 +434,9 @@ def test_a_scaled_constant_too_large_to_fold_stays(parse):
     text = "agraph (float[300, 2] x) => (float[300, 2] y) { m = Mul(k, l) p = MatMul(m, w) y = Add(x, p) }"
     graph = parse(text, k=f(300, 1), l=f(1, 300), w=f(300, 2))
     assert [node.op for node in labkit.optimize(graph).graph.nodes] == ["Mul", "Gemm"]
+
+
+def test_a_slice_of_a_concat_with_an_open_axis_beside_it_stays(parse):
+    text = 'agraph (float["n", 3] x) => (float["n", 3] y) { c = Exp(x) d = Concat <axis: int = 1> (x, c) y = Slice(d, s, e) }'
+    graph = parse(text, s=i(0, 3), e=i(BIG, 6))
+    assert [node.op for node in labkit.optimize(graph).graph.nodes] == ["Exp", "Concat", "Slice"]
