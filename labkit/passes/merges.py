@@ -77,7 +77,7 @@ def slice_of_slice(view: View, node: Node) -> Rewrite | Refusal | None:
 
 
 def cancel_or_repeat(view: View, node: Node) -> Rewrite | None:
-    """Neg∘Neg and Not∘Not give back x; Sign changes nothing the second time."""
+    """Neg∘Neg and Not∘Not give back x; Abs and Sign change nothing the second time."""
     inner = before(view, node, {node.op})
     if inner is None:
         return None
@@ -193,7 +193,7 @@ MERGES: Table = {
     "Transpose": (transpose_of_transpose,),
     **dict.fromkeys(RESHAPES, (reshape_of_reshape,)),
     "Slice": (slice_of_slice, slice_of_concat),
-    **dict.fromkeys(_SELF_INVERSE | {"Sign"}, (cancel_or_repeat,)),
+    **dict.fromkeys(_SELF_INVERSE | {"Abs", "Sign"}, (cancel_or_repeat,)),
     "Relu": (clip_of_clip,),
     "Clip": (clip_of_clip,),
     "Cast": (cast_of_cast,),

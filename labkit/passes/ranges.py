@@ -57,7 +57,9 @@ def lowest(view: View, value: Value | None) -> float:
     if node.op == "Clip":
         bounds = clip_bounds(view, node)
         return -inf if bounds is None else bounds.cut(-inf)
-    return 0 if node.op in _NOT_NEGATIVE else -inf
+    # Integers overflow: the lowest one has no positive counterpart, and a sum of squares may come out negative.
+    is_integer = (node.output.dtype or "").startswith("int")
+    return 0 if node.op == "Relu" or (node.op in _NOT_NEGATIVE and not is_integer) else -inf
 
 
 def clip_node(view: View, x: Value | None, node: Node, bounds: Bounds) -> Rewrite | None:

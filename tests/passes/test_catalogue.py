@@ -440,3 +440,10 @@ def test_a_slice_of_a_concat_with_an_open_axis_beside_it_stays(parse):
     text = 'agraph (float["n", 3] x) => (float["n", 3] y) { c = Exp(x) d = Concat <axis: int = 1> (x, c) y = Slice(d, s, e) }'
     graph = parse(text, s=i(0, 3), e=i(BIG, 6))
     assert [node.op for node in labkit.optimize(graph).graph.nodes] == ["Exp", "Concat", "Slice"]
+
+
+@pytest.mark.parametrize(("middle", "left"), [("a = Abs(x) b = Relu(a)", "Abs Relu"), ("a = Abs(x) b = Abs(a)", "Abs"),
+    ("a = ReduceSumSquare <axes: ints = [0]> (x) b = Abs(a)", "ReduceSumSquare Abs"), ("a = Relu(x) b = Abs(a)", "Relu")])  # fmt: skip
+def test_integers_overflow_so_the_absolute_of_one_may_be_negative(parse, middle, left):
+    graph = parse(f'agraph (int32[3, 4] x) => (int32["n", 4] y) {{ {middle} y = Mul(b, b) }}')
+    assert [node.op for node in labkit.optimize(graph).graph.nodes] == [*left.split(), "Mul"]
