@@ -16,6 +16,8 @@ from labkit.tiling import Tile, working_set_bytes
 Array = NDArray[Any]
 _ONCE = "what lies between the operators stays on chip, and a tile leaves once, when nothing is left to do to it."
 
+_NO_RELU = "ReLU is missing in what was stored; did it change the buffer, or a new array?"
+
 
 def check_fused_matmul(function: Function, draw: Random) -> None:
     """3.2: relu(A · B + bias) as one kernel, in an SRAM of one tile of each operand and a piece of the bias."""
@@ -73,7 +75,7 @@ def _wrong_products(A: Array, B: Array, bias: Array, tile: Tile) -> Known:
         (early, lambda: bias_at_each_step(True)),
         ("the bias is in them once for each step of k; a sum gets it once.", lambda: bias_at_each_step(False)),
         ("ReLU came before the bias.", lambda: _relu(A @ B) + bias),
-        ("ReLU is missing in what was stored; did it change the buffer, or a new array?", lambda: A @ B + bias),
+        (_NO_RELU, lambda: A @ B + bias),
         ("the bias is missing.", lambda: _relu(A @ B)),
         ("bias and ReLU are missing.", lambda: A @ B),
         ("nothing of it is in DRAM: see pad.store.", lambda: np.zeros((len(A), B.shape[1]), np.float32)),
@@ -163,10 +165,7 @@ def _wrong_blocks(x: Array, w: Array, scale: Array, shift: Array, residual: Arra
         ),
         ("scale and shift are missing.", lambda: _relu(y + residual)),
         ("the residual is missing.", lambda: _relu(_bn(y, vectors))),
-        (
-            "ReLU is missing in what was stored; did it change the buffer, or a new array?",
-            lambda: _bn(y, vectors) + residual,
-        ),
+        (_NO_RELU, lambda: _bn(y, vectors) + residual),
         ("the last rows of each block miss something: which rows of x do their taps see?", halo_missing),
         ("the last, smaller block is missing; is the number of blocks rounded up?", lambda: last),
         ("nothing of it is in DRAM: see pad.store.", lambda: np.zeros_like(y)),
