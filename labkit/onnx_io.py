@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 import onnx
 from google.protobuf.message import DecodeError, EncodeError
-from onnx import FunctionProto, ModelProto, helper
+from onnx import FunctionProto, ModelProto, ValueInfoProto, helper
 from onnx.inliner import inline_selected_functions
 
 from labkit import protos, wire
@@ -137,8 +137,9 @@ def save(
 def _check(model: ModelProto, weights: Mapping[str, TensorType]) -> None:
     """ONNX's full check, with the weights as inputs: their types count, their elements need not be copied for it.
 
-    A file may declare an output of another shape than it computes, and labkit not know better where sequences are
-    involved. Such an output leaves with the shape that ONNX infers.
+    Shapes that ONNX infers otherwise than labkit are not written: a file may declare an output of another shape than
+    it computes, and ONNX counts the windows of a pool in ceil_mode before opset 22 with one that no runtime has, where
+    it would start behind the input. Such outputs leave with the shape that ONNX infers.
     """
     checked = ModelProto()
     checked.CopyFrom(model)
@@ -149,9 +150,31 @@ def _check(model: ModelProto, weights: Mapping[str, TensorType]) -> None:
         except onnx.shape_inference.InferenceError:
             for value in (value for value in checked.graph.output if value.type.HasField("tensor_type")):
                 value.type.tensor_type.ClearField("shape")
+            _leave_out_disputed(checked, model)
             checked = onnx.shape_inference.infer_shapes(checked, strict_mode=True)
             onnx.checker.check_model(checked, full_check=True)
             for value, found in zip(model.graph.output, checked.graph.output, strict=True):
                 value.CopyFrom(found)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise GraphError(f"the model would not be valid ONNX: {' '.join(str(error).split())}") from None
+
+
+def _leave_out_disputed(*models: ModelProto) -> None:
+    """Take out of the models, alike but for their ends, each shape within that ONNX infers otherwise."""
+    bare = ModelProto()
+    bare.CopyFrom(models[0])
+    del bare.graph.value_info[:]
+    inferred = {info.name: info for info in onnx.shape_inference.infer_shapes(bare).graph.value_info}
+    kept = [info for info in models[0].graph.value_info if not _disputes(info, inferred.get(info.name, info))]
+    for model in models:
+        del model.graph.value_info[:]
+        model.graph.value_info.extend(kept)
+
+
+def _disputes(declared: ValueInfoProto, inferred: ValueInfoProto) -> bool:
+    """Whether two shapes of a value contradict each other: a dim that is open contradicts none."""
+    ours, theirs = (info.type.tensor_type.shape.dim for info in (declared, inferred))
+    return len(ours) != len(theirs) or any(
+        a.HasField("dim_value") and b.HasField("dim_value") and a.dim_value != b.dim_value
+        for a, b in zip(ours, theirs, strict=True)
+    )

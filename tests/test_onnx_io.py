@@ -8,7 +8,9 @@ from onnx import TensorProto, helper
 
 import labkit
 from labkit.errors import GraphError
+from labkit.hardware import Hardware
 from labkit.onnx_io import from_model, load, save, to_model
+from labkit.passes.pipeline import LEVELS
 
 RELU = "agraph (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }"
 
@@ -166,6 +168,28 @@ def test_constants_cannot_be_written_through():
     graph = from_model(model_of([helper.make_node("Add", ["x", "w"], ["y"])], constants=[w]))
     with pytest.raises(ValueError, match="read-only"):
         graph.constants["w"][0, 0] = 7
+
+
+@pytest.mark.parametrize("opset", [13, 22])
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("op", ["MaxPool", "AveragePool"])
+def test_a_pool_whose_last_window_onnx_counts_and_no_runtime_makes_is_saved_and_runs(
+    parse, judge, tmp_path, op, level, opset
+):
+    graph = parse(
+        f"""agraph (float["n", 2, 6, 6] x) => (float["n", 2, "h", "w"] y) {{
+            p = {op} <ceil_mode: int = 1, kernel_shape: ints = [1, 1], strides: ints = [2, 2]> (x)
+            r = Relu(p)
+            y = Concat <axis: int = 1> (r, p)
+        }}""",
+        opset=opset,
+    )
+    best = labkit.optimize(graph, level=level, hardware=Hardware.preset("edge-npu")).graph
+    save(best, tmp_path / "m.onnx")
+    x = np.random.default_rng(0).standard_normal((2, 2, 6, 6), np.float32)
+    expected = np.tile(np.maximum(x[:, :, ::2, ::2], 0), (1, 2, 1, 1))
+    expected[:, 2:] = x[:, :, ::2, ::2]
+    np.testing.assert_array_equal(judge(onnx.load(tmp_path / "m.onnx"), {"x": x})[0], expected)
 
 
 def test_an_output_type_the_file_declares_wrongly_gives_way_to_the_inferred_one(parse):
