@@ -24,7 +24,7 @@ def infer(node: Node, constant: Callable[[Value | None], Array | None], opset: i
         return None
     key = node.results[0].name if node.results else ""
     try:
-        found = op.infer(Call(node.attrs, types, tuple(map(constant, node.inputs)), opset, key))
+        found = op.infer(Call(node.attrs, types, node.inputs, constant, opset, key))
         return tuple([_bounded(kind, key, index) for index, kind in enumerate(found[: len(node.outputs)])])
     except GraphError as error:
         raise GraphError(f"{node.label}: {error}") from None

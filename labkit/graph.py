@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -75,10 +76,10 @@ class Node:
 
     def rename(self, new: Mapping[str, Value]) -> Node:
         """This node reading ``new[name]`` wherever it read ``name``, inside its inner graphs too."""
-        if new.keys().isdisjoint([value.name for value in self.uses]):
-            return self
         attrs = self.with_bodies(lambda body: body.rename_captures(new)).attrs if self.attrs else self.attrs
         inputs = tuple([value and new.get(value.name, value) for value in self.inputs])
+        if attrs is self.attrs and all(map(operator.is_, inputs, self.inputs)):
+            return self
         return Node(self.op, inputs, self.outputs, attrs, self.domain, self.name, self.body)
 
     def with_bodies(self, change: Callable[[Graph], Graph]) -> Node:

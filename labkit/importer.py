@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from onnx import FunctionProto, GraphProto, NodeProto
+from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto
 
 from labkit import protos
 from labkit.bodies import DOMAIN
 from labkit.errors import GraphError
 from labkit.graph import Array, Dim, Graph, Node, TensorType, Value
 from labkit.inference import infer_types
-from labkit.schemas import check
+from labkit.schemas import check, check_text
 
 Constant: TypeAlias = Callable[[Value | None], Array | None]
+Answer: TypeAlias = tuple[Mapping[str, Any], tuple[TensorType | None, ...]]  # attributes, types of outputs
+
+_PLAIN = {AttributeProto.INT, AttributeProto.INTS, AttributeProto.FLOAT, AttributeProto.FLOATS,
+          AttributeProto.STRING, AttributeProto.STRINGS}  # fmt: skip
 
 DEEPEST = 32  # graphs within graphs: protobuf reads messages 100 deep, and each graph takes three
+
+
+class _Line(NamedTuple):
+    """A node of the file and the names that it reads and makes: asking protobuf for them again and again is slow."""
+
+    proto: NodeProto
+    op: str
+    domain: str
+    reads: tuple[str, ...]
+    makes: tuple[str, ...]
+
+    @staticmethod
+    def of(proto: NodeProto) -> _Line:
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        return _Line(proto, proto.op_type, domain, tuple(proto.input), tuple(proto.output))
 
 
 class Importer:
@@ -29,6 +48,7 @@ class Importer:
         self.ir_version = ir_version
         self.fused = fused
         self.depth = 0
+        self.answers: dict[Hashable, Answer] = {}  # most nodes of a network are like others of it
 
     def graph(
         self, proto: GraphProto, outside: Mapping[str, Value], weights: Mapping[str, Array] | None = None
@@ -48,34 +68,55 @@ class Importer:
             return constants.get(value.name) if value is not None and value.name not in overridable else None
 
         nodes = []
-        for node in _in_order(proto, known):
-            if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
-                array = protos.constant_array(node)
-                constants[node.output[0]] = array
-                known[node.output[0]] = Value(node.output[0], TensorType.of(array))
+        for line in _in_order(proto, known):
+            if line.op == "Constant" and not line.domain:
+                array, name = protos.constant_array(line.proto), line.makes[0]
+                constants[name] = array
+                known[name] = Value(name, TensorType.of(array))
                 continue
-            nodes.append(self.node(node, known, constant, declared))
+            nodes.append(self.node(line, known, constant, declared))
             for value in nodes[-1].results:
                 known[value.name] = value
         outputs = tuple(_output(protos.to_value(info), known.get(info.name)) for info in proto.output)
         captures = _captures(outside, known, nodes, outputs) if outside else ()
         return Graph(proto.name, inputs, outputs, tuple(nodes), constants, dict(self.opsets), captures)
 
-    def node(
-        self, proto: NodeProto, known: Mapping[str, Value], constant: Constant, declared: Mapping[str, Value]
-    ) -> Node:
-        inputs = _read(proto, proto.input, known)
-        if proto.domain == DOMAIN and proto.op_type in self.fused:
-            return self.fused_node(proto, inputs, constant)
+    def node(self, line: _Line, known: Mapping[str, Value], constant: Constant, declared: Mapping[str, Value]) -> Node:
+        inputs, name = _read(line.proto, line.reads, known), line.proto.name
+        if line.domain == DOMAIN and line.op in self.fused:
+            return self.fused_node(line, inputs, constant)
+        check_text(line.op, (line.domain, name, *line.makes))
+        question = _question(line, inputs, constant)
+        attrs, types = self.answers.get(question) or self._answer(question, line, inputs, known, constant)
+        pairs = zip(line.makes, types, strict=True)
+        outputs = tuple([_typed(made, kind, declared.get(made)) if made else None for made, kind in pairs])
+        return Node(line.op, inputs, outputs, attrs, line.domain, name)
+
+    def _answer(
+        self,
+        question: Hashable,
+        line: _Line,
+        inputs: tuple[Value | None, ...],
+        known: Mapping[str, Value],
+        constant: Constant,
+    ) -> Answer:
+        """The attributes and types of a node; kept for the nodes alike, unless they are its own: types that came from
+        the elements of a constant, or unknown dims, which bear the node's name."""
+        proto, seen = line.proto, []
         attrs = {a.name: protos.to_attribute(a, lambda g: self.inner(proto, g, known)) for a in proto.attribute}
-        domain = "" if proto.domain == "ai.onnx" else proto.domain
-        names = tuple([Value(name) if name else None for name in proto.output])
-        draft = Node(proto.op_type, inputs, names, attrs, domain, proto.name)
+        names = tuple([Value(name) if name else None for name in line.makes])
+        draft = Node(line.op, inputs, names, attrs, line.domain, proto.name)
         check(draft, {a.name: a.type for a in proto.attribute}, self.opsets)
-        types = infer_types(draft, constant, self.opsets)
-        pairs = zip(names, types, strict=True)
-        outputs = tuple([v and _typed(v.name, kind, declared.get(v.name)) for v, kind in pairs])
-        return Node(draft.op, inputs, outputs, attrs, domain, proto.name)
+
+        def watched(value: Value | None) -> Array | None:
+            if (array := constant(value)) is not None:
+                seen.append(array)
+            return array
+
+        answer = attrs, infer_types(draft, watched, self.opsets)
+        if question is not None and not seen and not any(kind and _has_unknown(kind) for kind in answer[1]):
+            self.answers[question] = answer
+        return answer
 
     def inner(self, node: NodeProto, proto: GraphProto, known: Mapping[str, Value]) -> Graph:
         """A graph among the attributes of a node."""
@@ -88,23 +129,39 @@ class Importer:
         self.depth -= 1
         return graph
 
-    def fused_node(self, proto: NodeProto, inputs: tuple[Value | None, ...], constant: Constant) -> Node:
+    def fused_node(self, line: _Line, inputs: tuple[Value | None, ...], constant: Constant) -> Node:
         """A call of a function that this library wrote: its body, typed by what the call feeds."""
-        function = self.fused[proto.op_type]
-        if None in inputs or (len(inputs), len(proto.output)) != (len(function.input), len(function.output)):
+        proto, function = line.proto, self.fused[line.op]
+        if None in inputs or (len(inputs), len(line.makes)) != (len(function.input), len(function.output)):
             raise GraphError(f"{protos.label(proto)} does not fit the function that it calls")
         fed = {formal: value for formal, value in zip(function.input, inputs, strict=True) if value}
         known = {formal: replace(value, name=formal) for formal, value in fed.items()}
         formals = tuple(known.values())
         nodes = []
-        for step in function.node:
+        for step in map(_Line.of, function.node):
             nodes.append(self.node(step, known, lambda value: constant(fed.get(value.name)) if value else None, {}))
             known.update((value.name, value) for value in nodes[-1].results)
         results = tuple(filter(None, _read(proto, function.output, known)))
         opsets = {entry.domain: entry.version for entry in function.opset_import}
         body = Graph(function.name, formals, results, tuple(nodes), opsets=opsets)
-        outputs = tuple(replace(value, name=name) for value, name in zip(results, proto.output, strict=True))
-        return Node(proto.op_type, inputs, outputs, {}, DOMAIN, proto.name, body)
+        outputs = tuple(replace(value, name=name) for value, name in zip(results, line.makes, strict=True))
+        return Node(line.op, inputs, outputs, {}, DOMAIN, proto.name, body)
+
+
+def _question(line: _Line, inputs: tuple[Value | None, ...], constant: Constant) -> Hashable:
+    """What decides the attributes of a node and the types of its outputs, names and the elements of constants aside;
+    None for a node with graphs or tensors among its attributes."""
+    kinds = tuple([value and (value.type, constant(value) is None) for value in inputs])
+    there = tuple(map(bool, line.makes))
+    if not (attributes := line.proto.attribute):
+        return (line.op, line.domain, kinds, there)
+    if any(attribute.type not in _PLAIN for attribute in attributes):
+        return None
+    return (line.op, line.domain, kinds, there, *[attribute.SerializeToString() for attribute in attributes])
+
+
+def _has_unknown(kind: TensorType) -> bool:
+    return any("?" in dim for dim in kind.shape or () if isinstance(dim, str))
 
 
 def _captures(
@@ -115,23 +172,24 @@ def _captures(
     return tuple(value for name, value in outside.items() if name in read and known[name] is value)
 
 
-def _in_order(proto: GraphProto, known: Mapping[str, Value]) -> list[NodeProto]:
+def _in_order(proto: GraphProto, known: Mapping[str, Value]) -> list[_Line]:
     """The nodes in an order in which they can run; GraphError names a node of a cycle."""
+    lines = list(map(_Line.of, proto.node))
     ready = {"", *known}
-    for node in proto.node:
-        if not ready.issuperset(node.input):
-            return _sorted(proto)
-        ready.update(node.output)
-    return list(proto.node)
+    for line in lines:
+        if not ready.issuperset(line.reads):
+            return _sorted(lines)
+        ready.update(line.makes)
+    return lines
 
 
-def _sorted(proto: GraphProto) -> list[NodeProto]:
-    producer = {name: index for index, node in enumerate(proto.node) for name in node.output if name}
-    needs = {i: [producer[name] for name in node.input if name in producer] for i, node in enumerate(proto.node)}
+def _sorted(lines: Sequence[_Line]) -> list[_Line]:
+    producer = {name: index for index, line in enumerate(lines) for name in line.makes if name}
+    needs = {i: [producer[name] for name in line.reads if name in producer] for i, line in enumerate(lines)}
     try:
-        return [proto.node[index] for index in TopologicalSorter(needs).static_order()]
+        return [lines[index] for index in TopologicalSorter(needs).static_order()]
     except CycleError as error:
-        around = [protos.label(proto.node[index]) for index in reversed(error.args[1])]
+        around = [protos.label(lines[index].proto) for index in reversed(error.args[1])]
         names = " -> ".join(around if len(around) <= 6 else [*around[:5], f"({len(around) - 6} more)", around[-1]])
         raise GraphError(f"the nodes form a cycle: {names}; a graph must be acyclic") from None
 

@@ -15,6 +15,7 @@ from onnx.inliner import inline_selected_functions
 
 from labkit import protos, wire
 from labkit.bodies import DOMAIN
+from labkit.collector import held_back
 from labkit.errors import GraphError
 from labkit.functions import check_unfolding
 from labkit.graph import Array, Graph, TensorType, Value
@@ -43,11 +44,12 @@ def load(path: str | os.PathLike[str]) -> Graph:
     except OSError as error:
         raise GraphError(f"{path}: cannot be read ({error})") from None
     try:
-        try:
-            return from_model(model, weights)
-        except protos.ElsewhereError:
-            _fetch(model, path.parent)
-            return from_model(model, weights)
+        with held_back():
+            try:
+                return from_model(model, weights)
+            except protos.ElsewhereError:
+                _fetch(model, path.parent)
+                return from_model(model, weights)
     except GraphError as error:
         raise GraphError(f"{path}: {error}") from None
 

@@ -158,11 +158,11 @@ def _text(value: bytes) -> str | bytes:
 
 def node_proto(node: Node, from_graph: Callable[[Graph], onnx.GraphProto]) -> NodeProto:
     """ONNX's spelling of a node."""
-    proto = NodeProto(op_type=node.op, domain=node.domain, name=node.name)
-    proto.input.extend(value.name if value else "" for value in node.inputs)
-    proto.output.extend(value.name if value else "" for value in node.outputs)
-    proto.attribute.extend(_attribute(node, name, value, from_graph) for name, value in node.attrs.items())
-    return proto
+    reads, makes = ([value.name if value else "" for value in values] for values in (node.inputs, node.outputs))
+    attributes = [_attribute(node, name, value, from_graph) for name, value in node.attrs.items()]
+    return NodeProto(
+        op_type=node.op, domain=node.domain, name=node.name, input=reads, output=makes, attribute=attributes
+    )
 
 
 def _attribute(node: Node, name: str, value: Any, from_graph: Callable[[Graph], onnx.GraphProto]) -> AttributeProto:

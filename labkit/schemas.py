@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -37,16 +37,20 @@ def _schema(op: str, version: int, domain: str) -> _Schema | None:
     return _Schema(*ends, {name: int(kind) for name, kind in kinds.items()}, required)
 
 
+def check_text(op: str, names: Iterable[str]) -> None:
+    """GraphError unless an operator and the names around it are text: protobuf hands bytes on that are no UTF-8."""
+    try:
+        op.join(names)
+    except (AttributeError, TypeError):
+        raise GraphError(f"node {op!r} has a name that is no UTF-8 text") from None
+
+
 def check(node: Node, kinds: Mapping[str, int], opsets: Mapping[str, int]) -> None:
     """Hold a node to ONNX's schema, where there is one; ``kinds`` are ONNX's types of its attributes. GraphError says
     which node and what is wrong.
 
     (``onnx.checker`` says as much, but of whole models with their weights, and at a hundred times the cost.)
     """
-    try:
-        "".join([node.op, node.domain, node.name, *[value.name for value in (*node.inputs, *node.outputs) if value]])
-    except TypeError:  # bytes among them
-        raise GraphError(f"node {node.op!r} has a name that is no UTF-8 text") from None
     version = opsets.get(node.domain, 1)
     dtypes = tuple([value and value.dtype for value in node.inputs])
     if complaint := _complaint(node.op, version, node.domain, tuple(kinds.items()), dtypes, len(node.outputs)):

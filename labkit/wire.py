@@ -8,7 +8,9 @@ follow the model they belong to.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from math import prod
 from pathlib import Path
 from typing import IO, TypeAlias
 
@@ -32,8 +34,7 @@ def read(path: Path) -> tuple[ModelProto, dict[str, Array]]:
     Raises protobuf's DecodeError for what is no model. Tensors kept in other files, or in other fields than raw_data,
     stay in the model.
     """
-    # Read, not mapped: a file that somebody rewrites while its graph is in use must not change the graph.
-    data = memoryview(path.read_bytes())
+    data = _contents(path)
     rest, weights = bytearray(), {}
     for number, start, inside, end in _fields(data, 0, len(data)):
         if number != _GRAPH:
@@ -50,6 +51,15 @@ def read(path: Path) -> tuple[ModelProto, dict[str, Array]]:
     model = ModelProto()
     model.ParseFromString(bytes(rest))
     return model, weights
+
+
+def _contents(path: Path) -> memoryview:
+    """All bytes of a file. Read, not mapped: rewriting a file while its graph is in use must not change the graph."""
+    with path.open("rb") as file:
+        data = np.empty(os.fstat(file.fileno()).st_size, np.uint8)  # in large pages where the system has them: cheaper
+        count = file.readinto(data.data)
+        more = file.read()  # a pipe does not tell its size
+    return memoryview(data.tobytes() + more) if more else data.data[:count]
 
 
 def write(model: ModelProto, weights: Mapping[str, Array], file: IO[bytes]) -> None:
@@ -94,7 +104,7 @@ def _weight(data: memoryview, start: int, end: int) -> tuple[str, Array] | None:
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type))
     except KeyError:
         return None  # no such type: whoever reads the whole tensor says so
-    if dtype.kind not in "fiu" or len(raw) != dtype.itemsize * int(np.prod(tensor.dims, dtype=object)):
+    if dtype.kind not in "fiu" or len(raw) != dtype.itemsize * prod(tensor.dims):
         return None
     return tensor.name, read_only(np.frombuffer(raw, dtype).reshape(tuple(tensor.dims)))
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from labkit.errors import GraphError
-from labkit.graph import Array, Dim, Shape, TensorType
+from labkit.graph import Array, Dim, Shape, TensorType, Value
 
 Types: TypeAlias = tuple[TensorType, ...]
 
 
 class Call(NamedTuple):
-    """What a rule knows of a node: attributes, input types, the arrays of constant inputs, the opset, and ``key``,
-    the name of its first output, from which the names of unknown dims are made."""
+    """What a rule knows of a node: attributes, input types, how to look up the arrays of constant inputs, the opset,
+    and ``key``, the name of its first output, from which the names of unknown dims are made."""
 
     attrs: Mapping[str, Any]
     types: tuple[TensorType | None, ...]
-    constants: tuple[Array | None, ...]
+    inputs: tuple[Value | None, ...]
+    array: Callable[[Value | None], Array | None]
     opset: int
     key: str
 
@@ -37,7 +38,7 @@ class Call(NamedTuple):
         return index < len(self.types) and self.types[index] is not None
 
     def constant(self, index: int) -> Array | None:
-        return self.constants[index] if index < len(self.constants) else None
+        return self.array(self.inputs[index]) if index < len(self.inputs) else None
 
     def unknown(self, rank: int | None) -> Shape | None:
         """A shape of this rank in which no dim is known."""

@@ -36,8 +36,10 @@ class _Sharing:
     def __call__(self, view: View, node: Node) -> Rewrite | None:
         if node.op in _RANDOM or node.bodies:
             return None
-        inputs = tuple(value and self._first_constant.get(value.name, value) for value in node.inputs)
-        names = tuple(value.name if value else "" for value in inputs)
+        inputs = node.inputs
+        if self._first_constant:
+            inputs = tuple([value and self._first_constant.get(value.name, value) for value in inputs])
+        names = tuple([value.name if value else "" for value in inputs])
         if node.op in _COMMUTATIVE and len(names) == 2:  # of three, another order would round otherwise
             names = tuple(sorted(names))
         earlier = self._seen.setdefault((node.op, names, len(node.outputs)), [])
@@ -46,7 +48,7 @@ class _Sharing:
                 pairs = zip(node.outputs, first.outputs, strict=True)
                 return Rewrite(instead={old.name: new for old, new in pairs if old is not None and new is not None})
         earlier.append(node)
-        if any(new is not old for new, old in zip(inputs, node.inputs, strict=True)):
+        if inputs != node.inputs:
             return Rewrite((replace(node, inputs=inputs),))
         return None
 

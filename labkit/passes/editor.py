@@ -68,7 +68,7 @@ class Editor:
         renamed = node.rename(self._instead) if self._instead else node
         if renamed is node:
             return node
-        if not _is_settled(node) and self._says_more(node, renamed):
+        if self._says_more(node, renamed) and not _is_settled(node):
             renamed = self._typed_again(renamed)
         self._register(renamed)
         return renamed
@@ -83,12 +83,12 @@ class Editor:
 
     def _says_more(self, node: Node, renamed: Node) -> bool:
         """Whether a renamed node reads a type or a constant that it did not know before."""
-        pairs = zip(node.inputs, renamed.inputs, strict=True)
-        return any(
-            new is not None and new is not old and (new.type != old.type or self.constant(new) is not None)
-            for old, new in pairs
-            if old is not None
-        )
+        for old, new in zip(node.inputs, renamed.inputs, strict=True):
+            if new is old or new is None or old is None:
+                continue
+            if (new.type is not old.type and new.type != old.type) or self.constant(new) is not None:
+                return True
+        return False
 
     def keep(self, node: Node) -> None:
         """Take a node over as it is now."""
@@ -109,8 +109,9 @@ class Editor:
     ) -> None:
         """Put new nodes, constants and stand-ins in a node's place."""
         self._changed = True
-        for value in node.results:
-            del self._producers[value.name]
+        gone = {value.name for value in node.results}
+        for name in gone:
+            del self._producers[name]
         for new in nodes:
             for value in new.uses:
                 self._readers[value.name] = self._readers.get(value.name, 0) + 1
@@ -119,7 +120,8 @@ class Editor:
             self._instead.update((value.name, value) for value in new.results if value not in node.outputs)
         for name, array in constants.items():
             self._constants[name] = read_only(array)
-            self._instead[name] = Value(name, TensorType.of(array))
+            if name in gone:  # what reads it may know its type better now
+                self._instead[name] = Value(name, TensorType.of(array))
         for name, value in instead.items():
             self._stand_in(name, value, node)
         self._release(node)

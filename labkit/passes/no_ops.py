@@ -174,7 +174,7 @@ def unit(view: View, node: Node) -> Rewrite | Refusal | None:
 
 
 def _all_equal(array: Array, unit_value: float) -> bool:
-    return array.size > 0 and array.dtype != object and bool((array == unit_value).all())
+    return array.dtype != object and bool(np.count_nonzero(array == unit_value) == array.size > 0)
 
 
 def _same(one: Shape | None, two: Shape | None) -> bool:

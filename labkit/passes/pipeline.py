@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import TypeAlias
 
+from labkit.collector import held_back
 from labkit.errors import LabError, NotConverged
 from labkit.graph import Graph
 from labkit.hardware import Hardware
@@ -109,8 +110,9 @@ def optimize(
     known |= {name: make(machine) for name, make in MACHINE_PASSES.items()}
     steps: list[Step] = []
     phases = _phases(level, passes, known)
-    for names in phases:
-        steps += _settled(steps[-1].graph if steps else graph, {name: known[name] for name in names}, max_rounds)
+    with held_back():
+        for names in phases:
+            steps += _settled(steps[-1].graph if steps else graph, {name: known[name] for name in names}, max_rounds)
     used = {name: known[name] for names in phases for name in names}
     return Report(graph, tuple(steps), machine, level if passes is None else "custom", used)
 

@@ -7,9 +7,10 @@ a guard forbids the rewrite, and says why) or None (not its pattern).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, TypeAlias
+from types import MappingProxyType
+from typing import NamedTuple, Protocol, TypeAlias
 
 from labkit.graph import Array, Graph, Node, Value
 from labkit.passes.editor import Editor
@@ -17,14 +18,13 @@ from labkit.passes.editor import Editor
 Pass: TypeAlias = Callable[[Graph], Graph]
 
 
-@dataclass(frozen=True)
-class Rewrite:
+class Rewrite(NamedTuple):
     """What takes a node's place: new nodes, new constants, and for an output that nothing assigns any more, the value
     to read instead of it."""
 
     nodes: tuple[Node, ...] = ()
-    constants: Mapping[str, Array] = field(default_factory=dict)
-    instead: Mapping[str, Value] = field(default_factory=dict)
+    constants: Mapping[str, Array] = MappingProxyType({})
+    instead: Mapping[str, Value] = MappingProxyType({})
 
 
 @dataclass(frozen=True)

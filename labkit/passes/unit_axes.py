@@ -60,7 +60,7 @@ def reshape_of_transpose(view: View, node: Node) -> Rewrite | None:
     if first is None:
         return None
     perm = _perm(shape, [places[axis] for axis in order], _units(shape))
-    return replace(first, nodes=(*first.nodes, Node("Transpose", (out,), node.outputs, {"perm": perm})))
+    return first._replace(nodes=(*first.nodes, Node("Transpose", (out,), node.outputs, {"perm": perm})))
 
 
 def sink_through_unary(view: View, node: Node) -> Rewrite | None:

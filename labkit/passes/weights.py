@@ -202,7 +202,7 @@ def _with_weights(view: View, node: Node, last: Node, new: Mapping[int, Array]) 
         constants[name] = rounded
         inputs[index] = Value(name, TensorType.of(rounded))
     outputs = (last.outputs[0], *node.outputs[1:])
-    return Rewrite((replace(node, inputs=tuple(inputs), outputs=outputs),), constants)
+    return Rewrite((Node(node.op, tuple(inputs), outputs, node.attrs, node.domain, node.name),), constants)
 
 
 def _last_axis(node: Node) -> int | None:
