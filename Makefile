@@ -15,7 +15,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 lab: .venv/.lab ## make .venv, install, open JupyterLab on lessons/ (PORT=8890, ARGS=--no-browser)
-	@$(BIN)/jupyter lab --ip=127.0.0.1 --port=$(PORT) $(AS_ROOT) --LabApp.default_url=/lab/tree/lessons $(ARGS)
+	@$(BIN)/jupyter lab --ip=127.0.0.1 --port=$(PORT) $(AS_ROOT) --LabApp.default_url=/lab/tree/lessons \
+	  --ServerApp.jpserver_extensions="{'labkit.explore.server': True}" $(ARGS)
 
 test: .venv/.dev ## make .venv, install with [dev,instructor], run everything: library, notebooks, browser
 	@$(FAST_START) $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile --nbval --nbval-current-env --nbval-sanitize-with tests/sanitize.cfg labkit tests lessons solutions $(ARGS)

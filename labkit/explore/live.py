@@ -8,7 +8,6 @@ tab closed) it keeps its text up to date, draws nothing and lets its figure go.
 from __future__ import annotations
 
 import html
-import io
 from base64 import b64encode
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
@@ -18,10 +17,10 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from PIL import Image
 from traitlets import HasTraits
 
 from labkit.explore import screen
+from labkit.explore.picture import Picture, Pixels
 from labkit.explore.turns import in_turn
 from labkit.explore.view import View, explain
 
@@ -61,7 +60,7 @@ class Animation(Generic[State, Parts]):
         self._canvas = FigureCanvasAgg(self._figure)
         self._drawn: tuple[Hashable, Parts, list[Artist], Any] | None = None
 
-    def png(self, state: State) -> bytes:
+    def frame(self, state: State) -> Pixels:
         """The picture of a state."""
         if self._drawn is None or self._drawn[0] != state.still:
             self._drawn = (state.still, *self._draw_still(state))
@@ -70,10 +69,7 @@ class Animation(Generic[State, Parts]):
         self._move(parts, state)
         for artist in moving:
             self._figure.draw_artist(artist)
-        pixels = np.asarray(self._canvas.buffer_rgba())[..., :3]  # type: ignore[no-untyped-call]
-        file = io.BytesIO()
-        Image.fromarray(pixels).save(file, "png", compress_level=1)  # the default level takes twice as long
-        return file.getvalue()
+        return np.array(self._canvas.buffer_rgba())  # type: ignore[no-untyped-call]
 
     def _draw_still(self, state: State) -> tuple[Parts, list[Artist], Any]:
         self._figure.clear()
@@ -105,13 +101,11 @@ class LiveFigure(View, Generic[State, Parts]):
         self._animation: Animation[State, Parts] | None = None
         self._state: State | None = None  # the last one that could be read
         self._painted: State | None = None
-        fluid = ipywidgets.Layout(max_width="100%", object_fit="contain")
-        self._image = ipywidgets.Image(format="png", layout=fluid)
+        self._picture = Picture(self._width())
         self._status = ipywidgets.HTML()
-        super().__init__(controls or {}, [self._image, self._status, *more], follows, _view_count=0)
+        super().__init__(controls or {}, [self._picture, self._status, *more], follows, _view_count=0)
         self.observe(self._looked_at, "_view_count")
         screen.SCREEN.observe(self._resize, "large")
-        self._fit()
         self.refresh()
 
     @property
@@ -124,7 +118,8 @@ class LiveFigure(View, Generic[State, Parts]):
     def png(self) -> bytes:
         """The picture as a PNG file, drawn now if it was not yet."""
         self._paint()
-        return bytes(self._image.value)
+        self._picture.settle()
+        return bytes(self._picture.png)
 
     @in_turn
     def refresh(self, _change: object = None) -> None:
@@ -140,12 +135,11 @@ class LiveFigure(View, Generic[State, Parts]):
     @in_turn
     def _resize(self, _change: object) -> None:
         self._animation = self._painted = None  # the picture of this state has another size now
-        self._fit()
+        self._picture.width = self._width()
         self._looked_at(None)
 
-    def _fit(self) -> None:
-        width, height = (str(round(inches * DPI * screen.scale())) for inches in self._size_inches)
-        self._image.width, self._image.height = width, height
+    def _width(self) -> int:
+        return round(self._size_inches[0] * DPI * screen.scale())
 
     def _paint(self) -> None:
         state = self._state
@@ -154,7 +148,8 @@ class LiveFigure(View, Generic[State, Parts]):
         try:
             if self._animation is None:
                 self._animation = Animation(self._draw, self._move, self._size_inches)
-            self._image.value = self._animation.png(state)
+            show = self._picture.show if self._view_count else self._picture.show_whole
+            show(self._animation.frame(state))
             self._painted = state
         except Exception as error:
             self._fail(error)

@@ -75,6 +75,7 @@ def _command(port: int, served: Path) -> list[str]:
         "ServerApp.port": port,
         "ServerApp.port_retries": 0,
         "ServerApp.root_dir": served,
+        "ServerApp.jpserver_extensions": "{'labkit.explore.server': True}",  # as `make lab`
         "IdentityProvider.token": "",
         "LabApp.expose_app_in_browser": True,
     }

@@ -80,7 +80,7 @@ class NotebookPage:
         """Wait until a view with a figure has the text and the pixels of this one, made in the test."""
         self.page.locator(view).first.scroll_into_view_if_needed()
         self.wait_for_text(f"{view} >> [role=status]", expected.text)
-        self.wait_for_picture(f"{view} >> img", expected.png)
+        self.wait_for_picture(f"{view} >> canvas", expected.png)
 
     def rests(self, slider: str) -> int:
         """Where a slider stands half a second after the mouse let it go."""

@@ -32,7 +32,7 @@ def _same(lesson: Any, view: str, expected: Any) -> None:
     """The page shows the text and the pixels of this view."""
     lesson.page.locator(view).first.scroll_into_view_if_needed()
     lesson.wait_for_text(f"{view} >> [role=status]", expected.text)
-    lesson.wait_for_picture(f"{view} >> img", expected.png)
+    lesson.wait_for_picture(f"{view} >> canvas", expected.png)
 
 
 def _rests(lesson: Any, slider: str) -> int:
@@ -93,8 +93,8 @@ def _the_panel(lesson: Any, state: HardwareState, side: Any, images: Any) -> Non
     lesson.press(lesson.control(machine, "large (projector)"), "Space")
     for name, large in (("machines", view), ("batch", lesson.view(".labkit-BatchView >> nth=0"))):
         lesson.page.locator(large).scroll_into_view_if_needed()
-        image = lesson.page.locator(f"{large} >> img")
-        lesson.wait_until(lambda i=image: i.evaluate("e => e.naturalWidth") == 1440, "the picture is large")
+        image = lesson.page.locator(f"{large} >> canvas")
+        lesson.wait_until(lambda i=image: i.evaluate("e => e.width") == 1440, "the picture is large")
         lesson.shot(f"lesson00-large-{name}", show=large)
     lesson.page.locator(machine).scroll_into_view_if_needed()
     lesson.press(lesson.control(machine, "large (projector)"), "Space")

@@ -105,8 +105,8 @@ def _the_panel(lesson: Any) -> None:
     lesson.wait_until(lambda: lesson.text(f"{plot} >> [role=status]") != before, "the plot follows")
     lesson.shot("lesson02-panel", show=panel)
     lesson.press(lesson.control(panel, "large (projector)"), "Space")
-    image = f"{plot} >> img"
-    wide = "e => e.naturalWidth"
+    image = f"{plot} >> canvas"
+    wide = "e => e.width"
     lesson.wait_until(lambda: lesson.page.locator(image).evaluate(wide) == 1440, "the picture is large")
     lesson.shot("lesson02-large-plot", show=plot)
     lesson.shot("lesson02-large-walk", show=lesson.view(".labkit-WalkView >> nth=0"))

@@ -39,7 +39,7 @@ def _same(lesson: Any, view: str, expected: Any) -> None:
     """The page shows the text and the pixels of this view."""
     look_at(lesson, view)
     lesson.wait_for_text(f"{view} >> [role=status]", expected.text)
-    lesson.wait_for_picture(f"{view} >> img", expected.png)
+    lesson.wait_for_picture(f"{view} >> canvas", expected.png)
 
 
 def _rests(lesson: Any, slider: str) -> int:
@@ -121,11 +121,11 @@ def _the_panel(lesson: Any) -> None:
         lesson.wait_until(lambda v=view, t=text: lesson.text(f"{v} >> [role=status]") != t, f"{view} follows")
     lesson.press(lesson.control(machine, "large (projector)"), "Space")
     lesson.wait_until(
-        lambda: lesson.page.locator(f"{plot} >> img").evaluate("e => e.naturalWidth") == 1440, "the picture is large"
+        lambda: lesson.page.locator(f"{plot} >> canvas").evaluate("e => e.width") == 1440, "the picture is large"
     )
     for name, view in (("ledger", plot), ("kernels", graph), ("depth", deep)):
         look_at(lesson, view)
-        lesson.pixels(f"{view} >> {'canvas' if view is graph else 'img'}")
+        lesson.pixels(f"{view} >> canvas")
         lesson.page.wait_for_timeout(1000)  # for the notebook to lay out what was off the page
         lesson.shot(f"lesson03-large-{name}", show=view)
     lesson.press(lesson.control(machine, "large (projector)"), "Space")

@@ -49,7 +49,7 @@ def _same(lesson: Any, view: str, expected: Any) -> None:
     """The page shows the text and the pixels of this view."""
     lesson.page.locator(view).first.scroll_into_view_if_needed()
     lesson.wait_for_text(f"{view} >> [role=status]", expected.text)
-    lesson.wait_for_picture(f"{view} >> img", expected.png)
+    lesson.wait_for_picture(f"{view} >> canvas", expected.png)
 
 
 def _the_bloat(lesson: Any) -> None:
@@ -77,11 +77,11 @@ def _the_panel(lesson: Any) -> None:
     dsp = HardwareState(hardware=Hardware.preset("dsp"))
     _same(lesson, view, bloat.show(dsp, **settings))
     lesson.press(lesson.control(panel, "large (projector)"), "Space")
-    wide = "e => e.naturalWidth"
+    wide = "e => e.width"
     for name in ("GuardsView", "BloatView"):
         shown = lesson.view(f".labkit-{name} >> nth=0")
         lesson.page.locator(shown).first.scroll_into_view_if_needed()
-        image = lesson.page.locator(f"{shown} >> img").first
+        image = lesson.page.locator(f"{shown} >> canvas").first
         lesson.wait_until(lambda image=image: image.evaluate(wide) == 1440, "the picture is large")
         lesson.shot(f"lesson04-large-{name}", show=shown)
     lesson.press(lesson.control(panel, "large (projector)"), "Space")

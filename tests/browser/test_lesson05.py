@@ -64,7 +64,7 @@ def _the_near_no_ops(lesson: Any) -> None:
         twin.set(**change)
         lesson.page.locator(view).first.scroll_into_view_if_needed()
         lesson.wait_for_text(f"{view} >> [role=status]", twin.text)
-        lesson.wait_for_picture(f"{view} >> img", twin.png)
+        lesson.wait_for_picture(f"{view} >> canvas", twin.png)
     lesson.shot("lesson05-near", show=view)
 
 

@@ -25,7 +25,7 @@ def test_a_pass_switched_off_and_another_machine_change_table_text_and_roofline(
     lesson = open_notebook(LESSON)
     lesson.run_all()
     view = lesson.view(".labkit-PipelineView")
-    status, table, plot = (f"{view} {part}" for part in ("[role=status]", "table", "img"))
+    status, table, plot = (f"{view} {part}" for part in ("[role=status]", "table", "canvas"))
     before = lesson.text(status), lesson.text(table), lesson.pixels(plot)
 
     others = ", ".join(name for name in PASSES if name != "affine")
@@ -81,11 +81,11 @@ def _files(lesson: Any, view: str, twin: Any, folder: Path) -> None:
     garbage.write_bytes(b"\x00 no model")
     _upload(lesson, view, own)
     _shows(lesson, view, twin.set(path=str(own)))
-    picture = lesson.pixels(f"{view} >> img >> nth=0")
+    picture = lesson.pixels(f"{view} >> canvas >> nth=0")
     _upload(lesson, view, garbage)
     lesson.wait_until(lambda: "garbage.onnx: not an ONNX model" in lesson.text(status), "garbage is a sentence")
     lesson.shot("lesson06-garbage", show=view)
-    assert lesson.pixels(f"{view} >> img >> nth=0") == picture
+    assert lesson.pixels(f"{view} >> canvas >> nth=0") == picture
     lesson.type(lesson.control(view, "or its path"), "nowhere.onnx")
     lesson.wait_until(lambda: "nowhere.onnx: no such file" in lesson.text(status), "so is a path to nothing")
 
@@ -100,4 +100,4 @@ def _shows(lesson: Any, view: str, expected: Any) -> None:
     """The view has the words and the bars of this one; its second picture is the roofline."""
     lesson.page.locator(view).first.scroll_into_view_if_needed()  # what is out of sight has no text
     lesson.wait_for_text(f"{view} >> [role=status] >> nth=0", expected.text)
-    lesson.wait_for_picture(f"{view} >> img >> nth=0", expected.png)
+    lesson.wait_for_picture(f"{view} >> canvas >> nth=0", expected.png)

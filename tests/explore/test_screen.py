@@ -32,7 +32,7 @@ def test_the_switch_of_the_panel_enlarges_every_figure_and_back(seen):
     before, (width, height) = view.png, size(view)
     machine.set(large=True)
     assert size(view) == (width * 1.5, height * 1.5)
-    assert view._image.width == str(round(width * 1.5))
+    assert view._picture.width == round(width * 1.5)
     assert "labkit-large" in view._dom_classes
     machine.set(large=False)
     assert view.png == before
@@ -41,7 +41,7 @@ def test_the_switch_of_the_panel_enlarges_every_figure_and_back(seen):
 
 def test_a_view_made_on_a_projector_is_large_from_the_start():
     screen.SCREEN.large = True
-    assert roofline.show(POINTS)._image.width == "1440"
+    assert roofline.show(POINTS)._picture.width == 1440
     assert layouts.show()._strip.scale == 1.5
 
 
