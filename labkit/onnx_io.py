@@ -154,9 +154,12 @@ def _check(model: ModelProto, weights: Mapping[str, TensorType]) -> None:
                 value.type.tensor_type.ClearField("shape")
             _leave_out_disputed(checked, model)
             checked = onnx.shape_inference.infer_shapes(checked, strict_mode=True)
-            onnx.checker.check_model(checked, full_check=True)
             for value, found in zip(model.graph.output, checked.graph.output, strict=True):
-                value.CopyFrom(found)
+                if found.type.tensor_type.HasField("shape") or not value.type.HasField("tensor_type"):
+                    value.CopyFrom(found)
+                else:  # ONNX knows nothing to the contrary
+                    found.CopyFrom(value)
+            onnx.checker.check_model(checked, full_check=True)
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         raise GraphError(f"the model would not be valid ONNX: {' '.join(str(error).split())}") from None
 

@@ -192,6 +192,18 @@ def test_a_pool_whose_last_window_onnx_counts_and_no_runtime_makes_is_saved_and_
     np.testing.assert_array_equal(judge(onnx.load(tmp_path / "m.onnx"), {"x": x})[0], expected)
 
 
+def test_beside_such_a_pool_an_output_whose_shape_onnx_does_not_infer_keeps_its_own(parse, tmp_path):
+    graph = parse(
+        """agraph (float[1, 3, 6, 6] x) => (float[1, 3, 3, 3] y, float[2] k) {
+            y = MaxPool <ceil_mode: int = 1, kernel_shape: ints = [1, 1], strides: ints = [2, 2]> (x)
+        }""",
+        opset=13,
+        k=np.ones(2, np.float32),
+    )
+    save(graph, tmp_path / "m.onnx")
+    assert load(tmp_path / "m.onnx").outputs == graph.outputs
+
+
 def test_an_output_type_the_file_declares_wrongly_gives_way_to_the_inferred_one(parse):
     graph = parse("agraph (float[2, 3] x) => (float[7, 7] y) { y = Relu(x) }")
     assert graph.outputs[0].shape == (2, 3)
