@@ -90,7 +90,7 @@ class Importer:
         attrs, types = self.answers.get(question) or self._answer(question, line, inputs, known, constant)
         pairs = zip(line.makes, types, strict=True)
         outputs = tuple([_typed(made, kind, declared.get(made)) if made else None for made, kind in pairs])
-        return Node(line.op, inputs, outputs, attrs, line.domain, name)
+        return Node(line.op, inputs, outputs, dict(attrs), line.domain, name)
 
     def _answer(
         self,
