@@ -38,8 +38,9 @@ def sink_through_unary(view: View, node: Node) -> Rewrite | None:
 
 def sink_through_elementwise(view: View, node: Node) -> Rewrite | None:
     """op(Transpose(x), Transpose(y)) is Transpose(op(x, y)); constants are permuted the other way, here and now."""
-    perms = {found[1] for value in node.inputs if (found := transposed(view, value))}
     shape = node.output.shape
+    large = [value for value in node.inputs if value is not None and value.shape == shape]
+    perms = {found[1] for value in large if (found := transposed(view, value))}
     if len(perms) != 1 or shape is None:
         return None
     (perm,) = perms
@@ -47,7 +48,7 @@ def sink_through_elementwise(view: View, node: Node) -> Rewrite | None:
     constants: dict[str, Array] = {}
     for value in node.inputs:
         found = transposed(view, value)
-        if found is not None and value is not None and value.shape == shape:
+        if found is not None and value in large:
             if view.readers(value) != node.inputs.count(value):
                 return None  # the Transpose stays for somebody else: nothing would be saved
             inputs.append(found[0])

@@ -261,3 +261,9 @@ def test_what_has_to_stay_stays(parse, name):
     text, constants, opset = KEPT[name]
     graph = parse(f"agraph {text}", opset, **constants)
     assert labkit.optimize(graph).graph is graph
+
+
+def test_a_transposition_of_nothing_but_one_broadcast_element_does_not_sink(parse):
+    """It would be read again behind the node, and so sink for ever."""
+    graph = parse("agraph (float[1, 1] v) => (float[3, 4] y) { t = Transpose(v) y = Add(t, k) }", k=f(3, 4))
+    assert labkit.optimize(graph, passes=["transposes"]).graph is graph
