@@ -125,12 +125,14 @@ class LiveFigure(View, Generic[State, Parts]):
     def refresh(self, _change: object = None) -> None:
         """Show the present state; the picture only while somebody looks."""
         try:
-            self._state = self._read()
-            self._say(self._state.sentence)
+            state = self._read()
+            sentence = state.sentence
         except Exception as error:  # an exception in a callback is invisible in a notebook
             self._fail(error)
-        if self._view_count:
-            self._paint()
+        else:
+            self._state = state
+            if not self._view_count or self._paint():  # the picture first: it is what the eye is on
+                self._say(sentence)
 
     @in_turn
     def _resize(self, _change: object) -> None:
@@ -141,19 +143,23 @@ class LiveFigure(View, Generic[State, Parts]):
     def _width(self) -> int:
         return round(self._size_inches[0] * DPI * screen.scale())
 
-    def _paint(self) -> None:
+    def _paint(self) -> bool:
+        """Show the picture of the present state; whether it could be drawn."""
         state = self._state
         if state is None or (state is self._painted and not self._is_cold()):
-            return
+            return True
         try:
             if self._animation is None:
                 self._animation = Animation(self._draw, self._move, self._size_inches)
             show = self._picture.show if self._view_count else self._picture.show_whole
             show(self._animation.frame(state))
             self._painted = state
+            return True
         except Exception as error:
             self._fail(error)
-        self._let_go_unless_seen()
+            return False
+        finally:
+            self._let_go_unless_seen()
 
     def _is_cold(self) -> bool:
         """Seen, and without a figure: drawing now spares the first step of a slider the wait."""
@@ -168,6 +174,7 @@ class LiveFigure(View, Generic[State, Parts]):
     def _let_go_unless_seen(self) -> None:
         if not self._view_count:
             self._animation = None
+            self._picture.let_go()
 
     def _fail(self, error: Exception) -> None:
         self._state = self._painted

@@ -74,6 +74,12 @@ class Picture(anywidget.AnyWidget):
         if self._shown is not None and self._shown is not self._whole:
             self.show_whole(self._shown)
 
+    def let_go(self) -> None:
+        """Keep ``png`` and no pixels: nobody looks."""
+        self.settle()
+        self._whole = self._shown = None
+        self._boxes = set()
+
     @in_turn
     def _asked(self, _widget: object, _content: Any, _buffers: object) -> None:
         self.settle()

@@ -95,6 +95,18 @@ def test_at_rest_the_file_is_what_is_shown_and_is_made_once(pair):
     assert picture.base == 2
 
 
+def test_a_picture_that_nobody_looks_at_keeps_its_file_only_and_goes_whole_again(pair):
+    picture, browser = pair
+    for shown in (frame(), frame(p1_1=3)):
+        picture.show(shown)
+    picture.let_go()
+    assert np.array_equal(np.array(Image.open(io.BytesIO(picture.png)).convert("RGBA")), frame(p1_1=3))
+    assert not any(isinstance(kept, np.ndarray) for kept in vars(picture).values())
+    browser.sent.clear()
+    picture.show(frame(p1_1=4))
+    assert (picture.base, browser.sent) == (3, [])
+
+
 @given(st.data())
 def test_the_tiles_that_differ_are_all_and_no_others(data):
     height, width = data.draw(st.integers(1, 80)), data.draw(st.integers(1, 80))
