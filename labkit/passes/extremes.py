@@ -1,4 +1,4 @@
-"""Min and Max in a row, and reductions that put an axis back."""
+"""Min and Max in a row, the places of extremes, and reductions that put an axis back."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import numpy as np
 
 from labkit.graph import Array, Node, TensorType, Value
 from labkit.passes.ranges import Bounds, clip_bounds, clip_node
-from labkit.passes.rewriting import Rewrite, Table, View, before
+from labkit.passes.rewriting import Refusal, Rewrite, Table, View, before
 
 _NUMPY = {"Min": np.minimum, "Max": np.maximum}
 _REDUCTIONS = {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
                "ReduceProd", "ReduceSum", "ReduceSumSquare", "ArgMax", "ArgMin"}  # fmt: skip
+
+_RISING = {"Exp", "Log", "LogSoftmax", "Sigmoid", "Softmax", "Sqrt", "Tanh"}
 
 
 def extreme_of_extreme(view: View, node: Node) -> Rewrite | None:
@@ -118,9 +120,22 @@ def _named_axes(view: View, node: Node) -> Array | tuple[int, ...] | None:
     return tuple(axis for axis, dim in enumerate(x.shape or ()) if dim == 1)
 
 
+def place_among_rounded(view: View, node: Node) -> Refusal | None:
+    """ArgMax(Softmax(x)) would be ArgMax(x), if a Softmax did not round."""
+    rising = before(view, node, _RISING)
+    if rising is None or ("oftmax" in rising.op and rising.attrs.get("axis", -1) != node.attrs.get("axis", 0)):
+        return None
+    return Refusal(
+        "ties",
+        f"{rising.op} keeps the order of elements but rounds: some come out equal that were not, and {node.op} then "
+        "names another of them",
+    )
+
+
 EXTREMES: Table = {
     **dict.fromkeys(_NUMPY, (extreme_of_extreme, extremes_to_clip)),
     **dict.fromkeys(("Relu", "Clip"), (extremes_to_clip,)),
+    **dict.fromkeys(("ArgMax", "ArgMin"), (place_among_rounded,)),
     "Unsqueeze": (unsqueeze_of_reduce,),
     "Squeeze": (squeeze_of_reduce,),
 }

@@ -192,3 +192,19 @@ def test_statistics_of_another_size_are_refused_not_run_into(parse, middle):
     report = labkit.optimize(graph)
     assert ops(report.graph) == ops(graph)
     assert "channels" in {refusal.guard for refusal in report.refusals}
+
+
+@pytest.mark.parametrize(("op", "x"), [("Softmax", [0, 1e-9]), ("LogSoftmax", [0, 1e-9]), ("Exp", [200, 300])])
+def test_what_keeps_the_order_but_rounds_stays_before_argmax_and_the_refusal_says_why(parse, judge, op, x):
+    graph = parse(f"agraph (float[2] x) => (int64[1] y) {{ s = {op} (x) y = ArgMax <axis: int = -1> (s) }}")
+    report = labkit.optimize(graph)
+    assert report.graph is graph
+    assert [refusal.guard for refusal in report.refusals] == ["ties"]
+    assert judge(graph, {"x": np.array(x, np.float32)})[0] == [0], "the second is the larger one"
+
+
+def test_a_softmax_along_another_axis_is_no_pattern(parse):
+    graph = parse(
+        "agraph (float[2, 3] x) => (int64[1, 3] y) { s = Softmax <axis: int = 1> (x) y = ArgMax <axis: int = 0> (s) }"
+    )
+    assert labkit.optimize(graph).refusals == ()
