@@ -83,12 +83,12 @@ class Editor:
 
     def _says_more(self, node: Node, renamed: Node) -> bool:
         """Whether a renamed node reads a type or a constant that it did not know before."""
-        for old, new in zip(node.inputs, renamed.inputs, strict=True):
-            if new is old or new is None or old is None:
-                continue
-            if (new.type is not old.type and new.type != old.type) or self.constant(new) is not None:
-                return True
-        return False
+        pairs = zip(filter(None, node.inputs), filter(None, renamed.inputs), strict=True)
+        return any(
+            # The very same type needs no comparison, and most are.
+            new is not old and ((new.type is not old.type and new.type != old.type) or self.constant(new) is not None)
+            for old, new in pairs
+        )
 
     def keep(self, node: Node) -> None:
         """Take a node over as it is now."""
