@@ -83,12 +83,11 @@ class Editor:
 
     def _says_more(self, node: Node, renamed: Node) -> bool:
         """Whether a renamed node reads a type or a constant that it did not know before."""
-        pairs = zip(filter(None, node.inputs), filter(None, renamed.inputs), strict=True)
-        return any(
-            # The very same type needs no comparison, and most are.
-            new is not old and ((new.type is not old.type and new.type != old.type) or self.constant(new) is not None)
-            for old, new in pairs
-        )
+        for old, new in zip(filter(None, node.inputs), filter(None, renamed.inputs), strict=True):
+            another = new.type is not old.type and new.type != old.type  # the very same needs no comparison
+            if new is not old and (another or self.constant(new) is not None):
+                return True
+        return False
 
     def keep(self, node: Node) -> None:
         """Take a node over as it is now."""
@@ -109,9 +108,8 @@ class Editor:
     ) -> None:
         """Put new nodes, constants and stand-ins in a node's place."""
         self._changed = True
-        gone = {value.name for value in node.results}
-        for name in gone:
-            del self._producers[name]
+        for value in node.results:
+            del self._producers[value.name]
         for new in nodes:
             for value in new.uses:
                 self._readers[value.name] = self._readers.get(value.name, 0) + 1
@@ -120,7 +118,7 @@ class Editor:
             self._instead.update((value.name, value) for value in new.results if value not in node.outputs)
         for name, array in constants.items():
             self._constants[name] = read_only(array)
-            if name in gone:  # what reads it may know its type better now
+            if any(value.name == name for value in node.results):  # what reads it may know its type better now
                 self._instead[name] = Value(name, TensorType.of(array))
         for name, value in instead.items():
             self._stand_in(name, value, node)
