@@ -40,8 +40,8 @@ def _schema(op: str, version: int, domain: str) -> _Schema | None:
 def check_text(op: str, names: Iterable[str]) -> None:
     """GraphError unless an operator and the names around it are text: protobuf hands bytes on that are no UTF-8."""
     try:
-        op.join(names)
-    except (AttributeError, TypeError):
+        "".join((op, *names))
+    except TypeError:
         raise GraphError(f"node {op!r} has a name that is no UTF-8 text") from None
 
 

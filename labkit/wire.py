@@ -59,7 +59,7 @@ def _contents(path: Path) -> memoryview:
         data = np.empty(os.fstat(file.fileno()).st_size, np.uint8)  # in large pages where the system has them: cheaper
         count = file.readinto(data.data)
         more = file.read()  # a pipe does not tell its size
-    return memoryview(data.tobytes() + more) if more else data.data[:count]
+    return memoryview(data.tobytes() + more) if more else data.data[:count].toreadonly()
 
 
 def write(model: ModelProto, weights: Mapping[str, Array], file: IO[bytes]) -> None:

@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import os
+import threading
 
 import numpy as np
 import onnx
@@ -41,6 +43,19 @@ def test_large_weights_are_views_of_the_file_and_the_rest_stays_in_the_model(tmp
     np.testing.assert_array_equal(weights["w"], LARGE)
     assert weights["w"].base is not None
     assert not weights["w"].flags.writeable
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        weights["w"].flags.writeable = True
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_model_comes_through_a_pipe_too(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    model = model_of(numpy_helper.from_array(LARGE, "w"))
+    writer = threading.Thread(target=path.write_bytes, args=[model.SerializeToString()])
+    writer.start()
+    np.testing.assert_array_equal(wire.read(path)[1]["w"], LARGE)
+    writer.join()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8", "int32", "int64", "uint8"])
