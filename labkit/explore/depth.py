@@ -133,6 +133,10 @@ class DepthState:
         verb = "fewer" if saved >= 0 else "more"
         room = f"{format_bytes(self.pair.working_set_bytes)} of {format_bytes(self.hardware.sram_bytes)} SRAM"
         faster = self.apart_s / self.together.seconds
+        time = (
+            f"Time on {self.hardware.name}: apart {format_seconds(self.apart_s)}, depth-first "
+            f"{format_seconds(self.together.seconds)} ({self.together.limit}-bound): {faster:.2f} × as fast."
+        )
         return "\n".join(
             (
                 f"Two {k}×{k} convolutions, {c}×{size}×{size}, depth-first, {self.form} tiles of {self.tile} "
@@ -141,8 +145,7 @@ class DepthState:
                 f"It moves {format_bytes(self.together.dram_bytes)}, {format_bytes(abs(saved))} {verb} than two "
                 f"kernels with these tiles, and adds {format_count(added)}FLOP: {self.extra_share:.1%} more.",
                 f"On chip: {room}{'' if self.fits else ', does not fit'}. Largest that fits: {self.largest or 'none'}.",
-                f"Time on {self.hardware.name}: apart {format_seconds(self.apart_s)}, depth-first "
-                f"{format_seconds(self.together.seconds)} ({self.together.limit}-bound): {faster:.2f} × as fast.",
+                time if self.fits else f"No time: {self.hardware.name} cannot run a tile that does not fit.",
             )
         )
 

@@ -129,8 +129,10 @@ def test_the_tile_slider_never_points_past_the_image():
     assert "square tiles of 14 rows" in view.text
 
 
-def test_a_tile_that_does_not_fit_says_so():
-    assert "does not fit" in depth.show(tile=28).text
+def test_a_tile_that_does_not_fit_says_so_and_has_no_time():
+    text = depth.show(tile=28).text
+    assert "does not fit. Largest that fits: " in text
+    assert text.endswith("No time: edge-npu cannot run a tile that does not fit.")
     machine = panel.show().set(sram_kib=64)
     assert "Largest that fits: none" in depth.show(machine.state).text
 
