@@ -1,6 +1,7 @@
 """The Jupyter server with the extension that `make lab` asks for."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from jupyter_server.serverapp import ServerApp
@@ -19,7 +20,8 @@ def server(tmp_path, monkeypatch):
     options = {"root_dir": tmp_path, "jpserver_extensions": "{'labkit.explore.server': True}"}
     app.initialize([f"--ServerApp.{key}={value}" for key, value in options.items()], new_httpserver=False)
     yield app
-    asyncio.run(app._cleanup())
+    with ThreadPoolExecutor() as pool:  # this thread may have a running loop: that of a browser's tests
+        pool.submit(asyncio.run, app._cleanup()).result()
 
 
 def test_a_kernel_s_messages_do_not_wait_for_acknowledgements(server, monkeypatch):
