@@ -267,3 +267,12 @@ def test_a_transposition_of_nothing_but_one_broadcast_element_does_not_sink(pars
     """It would be read again behind the node, and so sink for ever."""
     graph = parse("agraph (float[1, 1] v) => (float[3, 4] y) { t = Transpose(v) y = Add(t, k) }", k=f(3, 4))
     assert labkit.optimize(graph, passes=["transposes"]).graph is graph
+
+
+def test_a_sum_over_no_axes_keeps_the_transposition_before_it(parse):
+    graph = parse(
+        "agraph (float[3, 4] x) => (float[4, 3] y) {"
+        " t = Transpose(x) y = ReduceSum <keepdims: int = 0, noop_with_empty_axes: int = 1> (t) }"
+    )
+    report = labkit.optimize(graph, passes=["transposes"])
+    assert report.graph is graph
