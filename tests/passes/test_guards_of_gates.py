@@ -138,3 +138,11 @@ def test_a_multiple_of_a_sum_is_no_sum(parse, judge):
     feeds = {"x": np.ones((2, 3), np.float32), "v": np.ones(1, np.float32)}
     for one in (graph, labkit.optimize(graph).graph):
         assert judge(one, feeds)[0].shape == (3, 2)
+
+
+def test_where_nobody_knows_the_rank_a_number_in_a_larger_tensor_may_enlarge(parse):
+    graph = parse(
+        "agraph (float[] x) => (float[] y) { a = Add(x, three) c = Clip(a, zero, six) y = Div(c, six) }",
+        **{**SIX, "three": s(3).reshape(1, 1, 1)},
+    )
+    assert ops(labkit.optimize(graph).graph) == ["Add", "Clip", "Div"]
