@@ -88,9 +88,11 @@ def smallest(*arrays: Array) -> Array:
 
 
 def clip(args: Args) -> Results:
-    """Clip: bounds are attributes before opset 11, optional inputs since."""
-    x = args[0]
-    low, high = (args.attrs.get("min"), args.attrs.get("max")) if args.opset < 11 else (args.get(1), args.get(2))
+    """Clip: bounds are optional inputs; before opset 11 attributes, and the largest float32 where they are left out."""
+    x, largest = args[0], float(np.finfo(np.float32).max)
+    low, high = args.get(1), args.get(2)
+    if args.opset < 11:
+        low, high = args.attrs.get("min", -largest), args.attrs.get("max", largest)
     if low is not None:
         x = np.maximum(x, np.asarray(low, dtype=x.dtype))
     if high is not None:

@@ -123,9 +123,10 @@ def _named_axes(view: View, node: Node) -> Array | tuple[int, ...] | None:
 def place_among_rounded(view: View, node: Node) -> Refusal | None:
     """ArgMax(Softmax(x)) would be ArgMax(x), if a Softmax did not round."""
     rising = before(view, node, _RISING)
-    if rising is None:
+    rank = rising.output.type.rank if rising and rising.output.type else None
+    if rising is None or rank is None:
         return None
-    if rising.op in ("Softmax", "LogSoftmax") and rising.attrs.get("axis", -1) != node.attrs.get("axis", 0):
+    if rising.op in ("Softmax", "LogSoftmax") and (rising.attrs.get("axis", -1) - node.attrs.get("axis", 0)) % rank:
         return None
     return Refusal(
         "ties",

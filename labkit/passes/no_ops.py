@@ -129,7 +129,7 @@ def gather_of_all(view: View, node: Node) -> Rewrite | None:
     if x is None or x.shape is None or places is None:
         return None
     size = x.shape[node.attrs.get("axis", 0)]
-    return forward(view, node, x) if np.array_equal(places, np.arange(size if isinstance(size, int) else -1)) else None
+    return forward(view, node, x) if isinstance(size, int) and np.array_equal(places, np.arange(size)) else None
 
 
 def where_one_way(view: View, node: Node) -> Rewrite | None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from labkit.graph import Array, Node, TensorType, Value
 from labkit.passes.rewriting import Rewrite, View, forward
+from labkit.schemas import default_attributes
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,13 @@ class Bounds:
 
 
 def clip_bounds(view: View, node: Node) -> Bounds | None:
-    """The interval of a Relu or a Clip; None when a caller can change a bound, or a bound is NaN."""
+    """The interval of a Relu or a Clip; None when a caller can change a bound, or a bound is NaN. Before opset 11 a
+    bound that is left out is the largest float32, so that infinity is cut."""
     if node.op == "Relu":
         return Bounds(0, inf)
     if view.opset < 11:
-        return Bounds(node.attrs.get("min", -inf), node.attrs.get("max", inf))
+        named = {**default_attributes("Clip", view.opset), **node.attrs}
+        return Bounds(named["min"], named["max"])
     ends = []
     for index, open_end in ((1, -inf), (2, inf)):
         value = node.inputs[index] if index < len(node.inputs) else None
@@ -69,9 +72,11 @@ def clip_node(view: View, x: Value | None, node: Node, bounds: Bounds) -> Rewrit
     if bounds == Bounds(0, inf):
         return Rewrite((Node("Relu", (x,), node.outputs, name=node.name),))
     ends = {"min": bounds.low, "max": bounds.high}
-    given = {name: float(end) for name, end in ends.items() if abs(end) != inf}
     if view.opset < 11:
-        return Rewrite((Node("Clip", (x,), node.outputs, given, name=node.name),))
+        usual = default_attributes("Clip", view.opset)
+        named = {name: float(end) for name, end in ends.items() if end != usual[name]}
+        return Rewrite((Node("Clip", (x,), node.outputs, named, name=node.name),))
+    given = {name: float(end) for name, end in ends.items() if abs(end) != inf}
     arrays: dict[str, Array] = {}
     inputs: list[Value | None] = [x]
     for name in ends:

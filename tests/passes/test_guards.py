@@ -208,3 +208,42 @@ def test_a_softmax_along_another_axis_is_no_pattern(parse):
         "agraph (float[2, 3] x) => (int64[1, 3] y) { s = Softmax <axis: int = 1> (x) y = ArgMax <axis: int = 0> (s) }"
     )
     assert labkit.optimize(graph).refusals == ()
+
+
+def test_a_gather_of_nothing_along_an_open_axis_is_no_gather_of_all(parse):
+    graph = parse(
+        'agraph (float["n", 3] x) => (float["m", 3] y) { g = Gather <axis: int = 0> (x, k) y = Neg(g) }',
+        k=np.zeros(0, np.int64),
+    )
+    after = labkit.optimize(graph).graph
+    assert ops(after) == ["Gather", "Neg"]
+    labkit.verify(graph, after)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("a = Clip <min: float = -2.0> (x) y = Clip <min: float = 0.0> (a)", ["Clip"]),
+        ("a = Relu(x) y = Clip <min: float = -1.0> (a)", ["Clip"]),
+        ("a = Clip <max: float = 3.0> (x) y = Relu(a)", ["Clip"]),
+        ("a = Max(x, two) y = Relu(a)", None),
+    ],
+)
+def test_before_opset_11_a_bound_that_is_left_out_cuts_infinity(parse, judge, text, left):
+    """The largest float32 is what ONNX takes for it: a Clip of old, open above, is no Relu."""
+    graph = parse(f"agraph (float[5] x) => (float[5] y) {{ {text} }}", 10, two=np.full(5, 2, np.float32))
+    after = labkit.optimize(graph).graph
+    assert left is None or ops(after) == left
+    x = np.array([np.inf, -np.inf, 5, -5, np.nan], np.float32)
+    expected = judge(graph, {"x": x})[0]
+    np.testing.assert_array_equal(judge(after, {"x": x})[0], expected)
+    np.testing.assert_array_equal(labkit.run(graph, {"x": x})["y"], expected)
+    np.testing.assert_array_equal(labkit.run(after, {"x": x})["y"], expected)
+
+
+@pytest.mark.parametrize("axis", [1, -1])
+def test_the_same_axis_counted_from_either_end_is_one(parse, axis):
+    graph = parse(
+        f"agraph (float[2, 3] x) => (int64[2, 1] y) {{ s = Softmax <axis: int = 1> (x) y = ArgMax <axis: int = {axis}> (s) }}"
+    )
+    assert [refusal.guard for refusal in labkit.optimize(graph).refusals] == ["ties"]
