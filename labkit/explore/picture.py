@@ -48,16 +48,16 @@ class Picture(anywidget.AnyWidget):
     def show(self, frame: Pixels) -> None:
         """Show a frame, by its tiles where that is less."""
         if self._whole is None or self._whole.shape != frame.shape:
-            return self.show_whole(frame)
-        self._shown = frame
-        different = changed(self._whole, frame)
-        boxes = sorted(self._boxes | set(different))
+            self.show_whole(frame)
+            return
+        different = set(changed(self._whole, frame))
+        boxes = sorted(self._boxes | different)
         if sum(width * height for _, _, width, height in boxes) > _MOST * frame.shape[0] * frame.shape[1]:
-            return self.show_whole(frame)
-        self._boxes = set(different)
+            self.show_whole(frame)
+            return
+        self._shown, self._boxes = frame, different
         tiles = [frame[top : top + height, left : left + width].tobytes() for left, top, width, height in boxes]
         self.send({"base": self.base, "boxes": boxes}, [b"".join(tiles)])
-        return None
 
     def show_whole(self, frame: Pixels) -> None:
         """Show a frame, all of it."""
