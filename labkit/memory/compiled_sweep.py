@@ -112,6 +112,7 @@ def _leave(tags, ways, starts, steps, order, begin, end, j, line_bytes, shift, o
             uses[at], uses[last] = uses[last], 0
 
 
+# Long because compiled code takes no records: seventeen arguments, a line each.
 @compiled
 def _come(
     tags,

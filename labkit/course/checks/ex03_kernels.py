@@ -120,6 +120,7 @@ def _run_block(function: Function, draw: Random) -> None:
     _judge_launches(pad, call)
 
 
+# Long because it is a table: a row a case, with what the student is told.
 def _wrong_blocks(x: Array, w: Array, scale: Array, shift: Array, residual: Array, rows: int) -> Known:
     vectors = {"scale": scale, "shift": shift}
     y, taps = _conv(x, w), w.shape[2]

@@ -98,6 +98,7 @@ class _Net(Sketch):
         return found
 
 
+# Long because it is a table: a row a case, with what the student is told.
 def _norm_cases(draw: Random) -> Iterable[Case]:
     fold = "a pair stayed that may be folded: nobody else reads what the Conv gives, and all parameters are constant."
     stay = "this pair may not be folded."

@@ -70,6 +70,7 @@ def check_remove_no_ops(function: Function, draw: Random) -> None:
         judge_pass(function, case, "remove_no_ops")
 
 
+# Long because it is a table: a row a case, with what the student is told.
 def _no_op_cases(draw: Random) -> Iterable[Case]:
     a, b, c = draw.sample(range(2, 7), 3)
     ones, zeros = np.ones, np.zeros
@@ -147,6 +148,7 @@ def _random_twice(draw: Random) -> Graph:
     return new.graph(new.put("Sub", *(new.put(op, x, kind=x.type) for _ in range(2))))
 
 
+# Long because it is a table: a row a case, with what the student is told.
 def _share_cases(draw: Random) -> Iterable[Case]:
     a, b = draw.sample(range(2, 6), 2)
 
