@@ -64,6 +64,16 @@ def test_the_judges_may_take_turns_from_output_to_output(parse):
         labkit.verify(one, wrong)
 
 
+def test_a_rounding_to_half_that_onnxruntime_leaves_out_is_no_difference(parse):
+    """Behind the Identity it casts what was rounded to half, without it what was not: 2 and 1.9998 are then 2 and 1."""
+    frame = "agraph (float16[64, 64] x) => (int64[64, 64] y) {{ {} y = Cast <to: int = 7> ({}) }}"
+    k = np.float16(3.3)
+    one = parse(frame.format("m = Mul(x, k) i = Identity(m)", "i"), k=k)
+    labkit.verify(one, parse(frame.format("m = Mul(x, k)", "m"), k=k))
+    with pytest.raises(NotEquivalent):
+        labkit.verify(one, parse(frame.format("m = Mul(x, k)", "m"), k=np.float16(3.4)))
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
     [

@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from labkit.graph import Array, Node, TensorType, Value
+from labkit.passes.op_classes import reduced_axes
 from labkit.passes.ranges import Bounds, clip_bounds, clip_node
 from labkit.passes.rewriting import Refusal, Rewrite, Table, View, before
+from labkit.ties import HARDLY_ROUNDED
 
 _NUMPY = {"Min": np.minimum, "Max": np.maximum}
 _REDUCTIONS = {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
@@ -120,25 +122,32 @@ def _named_axes(view: View, node: Node) -> Array | tuple[int, ...] | None:
     return tuple(axis for axis, dim in enumerate(x.shape or ()) if dim == 1)
 
 
-def place_among_rounded(view: View, node: Node) -> Refusal | None:
-    """ArgMax(Softmax(x)) would be ArgMax(x), if a Softmax did not round."""
+def place_before_rounding(view: View, node: Node) -> Rewrite | Refusal | None:
+    """ArgMax(Softmax(x)) is ArgMax(x): a Softmax keeps the order of the elements it runs over.
+
+    It makes two of them equal only where float32 hardly tells them apart (``labkit.ties`` says how near), far less
+    than a folded BatchNormalization moves them. Whatever rounds more coarsely stays, and a Refusal says so.
+    """
     rising = before(view, node, _RISING)
-    rank = rising.output.type.rank if rising and rising.output.type else None
-    if rising is None or rank is None:
+    x = rising.inputs[0] if rising else None
+    if rising is None or x is None or x.shape is None or view.readers(rising.output) > 1:
         return None
-    if rising.op in ("Softmax", "LogSoftmax") and (rising.attrs.get("axis", -1) - node.attrs.get("axis", 0)) % rank:
+    axis = node.attrs.get("axis", 0) % len(x.shape)
+    if rising.op in HARDLY_ROUNDED and reduced_axes(rising, view.opset, view.constant) != (axis,):
         return None
+    if node.op == "ArgMax" and rising.op in HARDLY_ROUNDED and x.dtype in ("float32", "float64"):
+        return Rewrite((replace(node, inputs=(x,)),))
     return Refusal(
         "ties",
-        f"{rising.op} keeps the order of elements but rounds: some come out equal that were not, and {node.op} then "
-        "names another of them",
+        f"{rising.op} keeps the order of elements but rounds: some come out equal that were far apart, and {node.op} "
+        "then names another of them",
     )
 
 
 EXTREMES: Table = {
     **dict.fromkeys(_NUMPY, (extreme_of_extreme, extremes_to_clip)),
     **dict.fromkeys(("Relu", "Clip"), (extremes_to_clip,)),
-    **dict.fromkeys(("ArgMax", "ArgMin"), (place_among_rounded,)),
+    **dict.fromkeys(("ArgMax", "ArgMin"), (place_before_rounding,)),
     "Unsqueeze": (unsqueeze_of_reduce,),
     "Squeeze": (squeeze_of_reduce,),
 }

@@ -245,6 +245,8 @@ def reduce(d: Draft) -> None:
         raise Unsuitable
     if d.exact(x) and d.chance(0.3):
         axis = d.number(0, rank - 1)
+        if d.chance(0.5):
+            x = d.add(d.choose(["Softmax", "LogSoftmax"]), [x], {"axis": d.choose([axis, rank - 1, 0])})[0]
         out = d.add("ArgMax", [x], {"axis": axis, "keepdims": d.number(0, 1)})[0]
         if d.chance(0.3) and d.nodes[-1].attrs["keepdims"] == 0:
             axes_of(d, "Unsqueeze", out, (axis,), 13, {})

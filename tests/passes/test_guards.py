@@ -194,22 +194,6 @@ def test_statistics_of_another_size_are_refused_not_run_into(parse, middle):
     assert "channels" in {refusal.guard for refusal in report.refusals}
 
 
-@pytest.mark.parametrize(("op", "x"), [("Softmax", [0, 1e-9]), ("LogSoftmax", [0, 1e-9]), ("Exp", [200, 300])])
-def test_what_keeps_the_order_but_rounds_stays_before_argmax_and_the_refusal_says_why(parse, judge, op, x):
-    graph = parse(f"agraph (float[2] x) => (int64[1] y) {{ s = {op} (x) y = ArgMax <axis: int = -1> (s) }}")
-    report = labkit.optimize(graph)
-    assert report.graph is graph
-    assert [refusal.guard for refusal in report.refusals] == ["ties"]
-    assert judge(graph, {"x": np.array(x, np.float32)})[0] == [0], "the second is the larger one"
-
-
-def test_a_softmax_along_another_axis_is_no_pattern(parse):
-    graph = parse(
-        "agraph (float[2, 3] x) => (int64[1, 3] y) { s = Softmax <axis: int = 1> (x) y = ArgMax <axis: int = 0> (s) }"
-    )
-    assert labkit.optimize(graph).refusals == ()
-
-
 def test_a_gather_of_nothing_along_an_open_axis_is_no_gather_of_all(parse):
     graph = parse(
         'agraph (float["n", 3] x) => (float["m", 3] y) { g = Gather <axis: int = 0> (x, k) y = Neg(g) }',
@@ -239,11 +223,3 @@ def test_before_opset_11_a_bound_that_is_left_out_cuts_infinity(parse, judge, te
     np.testing.assert_array_equal(judge(after, {"x": x})[0], expected)
     np.testing.assert_array_equal(labkit.run(graph, {"x": x})["y"], expected)
     np.testing.assert_array_equal(labkit.run(after, {"x": x})["y"], expected)
-
-
-@pytest.mark.parametrize("axis", [1, -1])
-def test_the_same_axis_counted_from_either_end_is_one(parse, axis):
-    graph = parse(
-        f"agraph (float[2, 3] x) => (int64[2, 1] y) {{ s = Softmax <axis: int = 1> (x) y = ArgMax <axis: int = {axis}> (s) }}"
-    )
-    assert [refusal.guard for refusal in labkit.optimize(graph).refusals] == ["ties"]
