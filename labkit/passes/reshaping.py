@@ -16,18 +16,19 @@ def long_axes(shape: Shape) -> list[int]:
 
 
 def moves_units(node: Node) -> bool:
-    """Whether a reshaping node only drops, adds or moves axes of one element: its long axes correspond in order."""
+    """Whether one of RESHAPES only drops, adds or moves axes of one element: its long axes correspond in order."""
     x, out = node.inputs[0], node.output
-    if node.op not in RESHAPES or node.domain or x is None or x.shape is None or out.shape is None:
+    if x is None or x.shape is None or out.shape is None:
         return False
     return [dim for dim in x.shape if dim != 1] == [dim for dim in out.shape if dim != 1]
 
 
 def keeps_order(node: Node) -> bool:
-    """Whether a node leaves every element where it lies in memory: it reshapes, or transposes axes of one element."""
+    """Whether one of RESHAPES, or a Transpose, leaves every element where it lies in memory: no axis that it moves has
+    more than one element."""
     x = node.inputs[0]
-    if node.domain or node.op != "Transpose":
-        return node.op in RESHAPES and not node.domain
+    if node.op != "Transpose":
+        return True
     if x is None or x.shape is None:
         return False
     perm = node.attrs.get("perm") or tuple(reversed(range(len(x.shape))))
