@@ -189,7 +189,19 @@ def where_of_not(view: View, node: Node) -> Rewrite | None:
     return Rewrite((replace(node, inputs=(inner.inputs[0], node.inputs[2], node.inputs[1])),))
 
 
+def shape_of_alike(view: View, node: Node) -> Rewrite | None:
+    """The Shape of what nothing else reads is the Shape of something that this was made from, where the two are alike.
+    Equal symbols are equal numbers at run time."""
+    x = node.uses[0]
+    maker = view.producer(x)
+    if maker is None or x.shape is None or view.readers(x) > 1:
+        return None
+    alike = [value for value in maker.uses if value.shape == x.shape]
+    return Rewrite((replace(node, inputs=(alike[0],)),)) if alike else None
+
+
 MERGES: Table = {
+    **dict.fromkeys(("Shape", "Size"), (shape_of_alike,)),
     "Transpose": (transpose_of_transpose,),
     **dict.fromkeys(RESHAPES, (reshape_of_reshape,)),
     "Slice": (slice_of_slice, slice_of_concat),

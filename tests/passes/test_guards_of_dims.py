@@ -94,3 +94,36 @@ def test_an_expand_to_a_shape_that_is_fed_stays(parse):
 def test_a_pad_by_what_is_fed_stays(parse):
     graph = parse('agraph (float[3] x, int64[2] p) => (float["a"] y) { y = Pad(x, p) }')
     assert labkit.optimize(graph).graph is graph
+
+
+IF = """a = If (o) <then_branch = p () => (float["n", 4] u) { u = Neg(x) },
+    else_branch = q () => (float["n", 4] v) { v = Exp(x) }> y = Shape(a)"""
+# nodes that make y, the Shape of something of n×4 like x, and what is left of them
+ALIKE = {
+    "of an elementwise chain": ("a = Relu(x) b = Exp(a) y = Shape(b)", "Shape"),
+    "of a cast": ("a = Cast <to: int = 7> (x) y = Shape(a)", "Shape"),
+    "of the wider of two operands": ("a = Add(k, x) y = Shape(a)", "Shape"),
+    "of some axes": ("a = Softmax(x) s = Shape <start: int = 0, end: int = 1> (a) y = Neg(s)", "Shape Neg"),
+    "of what comes out of an If": (IF, "Shape"),
+    "its product": ("a = Sigmoid(x) s = Size(a) y = Reshape(s, t)", "Size Reshape"),
+    "of another shape": ("a = Transpose(x) y = Shape(a)", "Transpose Shape"),
+    "of what another node reads": (
+        "a = Relu(x) s = Shape(a) b = Reshape(a, t) c = Shape(b) y = Concat <axis: int = 0> (s, c)",
+        "Relu Shape Reshape Shape Concat"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_the_shape_of_what_is_alike_is_read_further_up(parse, name):
+    text, left = ALIKE[name]
+    graph = parse(f'agraph (float["n", 4] x, bool o) => (int64["r"] y) {{ {text} }}', k=np.ones(4, np.float32), t=i(-1))
+    after = labkit.optimize(graph).graph
+    assert ops(after) == left.split()
+    labkit.verify(graph, after)
+
+
+def test_the_shape_of_an_unknown_rank_is_read_where_it_is():
+    text = """<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>
+        agraph (float["n", 3] x) => (int64["r"] y) { f = com.acme.F(x) g = com.acme.F(f) y = Shape(g) }"""
+    graph = from_model(onnx.parser.parse_model(text))
+    assert labkit.optimize(graph).graph is graph
