@@ -52,13 +52,19 @@ def is_settled(node: Node) -> bool:
 
 
 def data(node: Node) -> tuple[Value, ...]:
-    """The inputs that hold data, rather than weights, axes or sizes."""
+    """The inputs that hold data, rather than weights, axes or sizes. An operand with fewer axes than the result does
+    not count: beside a video, N×C×D×H×W, its first of four axes stands for the channels."""
     if node.body is None:
-        inputs = node.inputs if node.op in ALL_INPUTS else node.inputs[:1]
-        return tuple(value for value in inputs if value is not None)
+        if node.op not in ALL_INPUTS:
+            return tuple(value for value in node.inputs[:1] if value is not None)
+        return tuple(value for value in node.inputs if value is not None and _rank(value) == _rank(node.output))
     read = {value.name for step in node.steps for value in data(step)}
     pairs = zip(node.inputs, node.body.inputs, strict=True)
     return tuple(outer for outer, inner in pairs if outer is not None and inner.name in read)
+
+
+def _rank(value: Value) -> int | None:
+    return value.type.rank if value.type else None
 
 
 def carried(node: Node, order: Order) -> tuple[Value, ...]:

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from labkit.graph import Node, Value
+from labkit.graph import Array, Node, TensorType, Value
 from labkit.passes.ranges import clip_bounds, clip_node
 from labkit.passes.reshaping import RESHAPES, to_shape
-from labkit.passes.rewriting import Refusal, Rewrite, Table, View, before, forward
-from labkit.passes.slicing import slice_node, spans
+from labkit.passes.rewriting import Rewrite, Table, View, before, forward
 
 _SELF_INVERSE = {"Neg", "Not"}
 
@@ -50,30 +49,6 @@ def reshape_of_reshape(view: View, node: Node) -> Rewrite | None:
     if x.shape != node.output.shape and view.readers(inner.output) > 1:
         return None  # with another reader nothing would be gained
     return to_shape(view, node, x)
-
-
-def slice_of_slice(view: View, node: Node) -> Rewrite | Refusal | None:
-    """Slice∘Slice along known axes is one Slice: starts add up, steps multiply."""
-    inner = before(view, node, {"Slice"})
-    if inner is None or inner.inputs[0] is None:
-        return None
-    first, second = spans(view, inner), spans(view, node)
-    if first is None or second is None:
-        return None
-    if view.readers(inner.output) > 1:
-        return Refusal("second reader", f"the first Slice stays for whoever else reads {inner.output.name!r}")
-    cut: dict[int, tuple[int, int, int]] = {}
-    for axis in sorted(first.keys() | second.keys()):
-        whole = inner.inputs[0].shape[axis] if inner.inputs[0].shape else "?"
-        if isinstance(whole, str):
-            return None
-        steps = range(whole)
-        for span in (found[axis] for found in (first, second) if axis in found):
-            if isinstance(span.stop, str):
-                return None
-            steps = steps[slice(span.start, span.stop if span.stop >= 0 else None, span.step)]
-        cut[axis] = (steps.start, steps.stop, steps.step) if steps else (0, 0, 1)
-    return slice_node(view, inner.inputs[0], node, cut)
 
 
 def cancel_or_repeat(view: View, node: Node) -> Rewrite | None:
@@ -128,65 +103,46 @@ _NUMPY_TYPES = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits i
 _LOSSLESS = {("bfloat16", "float32"), ("bfloat16", "float64"), ("bfloat16", "bfloat16")}
 
 
-def concat_of_split(view: View, node: Node) -> Rewrite | None:
-    """A Concat of all parts of one Split, in order and along its axis, gives back what was split."""
-    split = before(view, node, {"Split"})
-    x = split.inputs[0] if split else None
-    if split is None or x is None or node.inputs != split.outputs or x.shape is None:
-        return None
-    rank = len(x.shape)
-    same_axis = node.attrs["axis"] % rank == split.attrs.get("axis", 0) % rank
-    return forward(view, node, x) if same_axis else None
-
-
-def concat_of_concat(view: View, node: Node) -> Rewrite | None:
-    """A Concat among the inputs of a Concat along the same axis is taken apart, when nothing else reads it."""
-    flat: list[Value | None] = []
-    for value in node.inputs:
-        inner = view.producer(value)
-        nested = inner is not None and (inner.op, inner.domain) == ("Concat", "") and view.readers(inner.output) == 1
-        if inner is not None and nested and _same_axis(inner, node):
-            flat += inner.inputs
-        else:
-            flat.append(value)
-    return None if len(flat) == len(node.inputs) else Rewrite((replace(node, inputs=tuple(flat)),))
-
-
-def _same_axis(one: Node, two: Node) -> bool:
-    rank = one.output.type.rank if one.output.type else None
-    return one.attrs["axis"] == two.attrs["axis"] or (
-        rank is not None and one.attrs["axis"] % rank == two.attrs["axis"] % rank
-    )
-
-
-def slice_of_concat(view: View, node: Node) -> Rewrite | None:
-    """A Slice that takes only elements of one part of a Concat takes them from that part."""
-    concat = before(view, node, {"Concat"})
-    cut = None if concat is None else spans(view, node)
-    if concat is None or not cut or concat.output.shape is None:
-        return None
-    axis = concat.attrs["axis"] % len(concat.output.shape)
-    if axis not in cut or any(isinstance(span.stop, str) for span in cut.values()) or cut[axis].step < 1:
-        return None
-    numbers = {place: (span.start, int(span.stop), span.step) for place, span in cut.items()}
-    start, stop, step = numbers[axis]
-    first = 0
-    for part in concat.inputs:
-        size = part.shape[axis] if part is not None and part.shape is not None else "?"
-        if part is None or isinstance(size, str):
-            return None
-        if first <= start and stop <= first + size:
-            return slice_node(view, part, node, {**numbers, axis: (start - first, stop - first, step)})
-        first += size
-    return None
-
-
 def where_of_not(view: View, node: Node) -> Rewrite | None:
     """Where(Not(c), a, b) is Where(c, b, a)."""
     inner = before(view, node, {"Not"})
     if inner is None:
         return None
     return Rewrite((replace(node, inputs=(inner.inputs[0], node.inputs[2], node.inputs[1])),))
+
+
+def scale_of_scale(view: View, node: Node) -> Rewrite | None:
+    """x·k₁·k₂ is x·(k₁k₂), and so it is with quotients. (Sums are left: x + 2²³ − 2²³ rounds x.)"""
+    outer = _scale(view, node)
+    between = view.producer(outer[0]) if outer else None
+    inner = _scale(view, between) if between and not between.domain else None
+    if outer is None or between is None or inner is None or view.readers(between.output) > 1:
+        return None
+    with np.errstate(all="ignore"):
+        array = np.asarray((inner[1] * outer[1]).astype(node.output.dtype))
+    if array.size > max(inner[1].size, outer[1].size) or not _is_ordinary(array):
+        return None
+    scale = Value(view.fresh(f"{node.output.name}_scale"), TensorType.of(array))
+    return Rewrite((Node("Mul", (inner[0], scale), node.outputs, name=node.name),), {scale.name: array})
+
+
+def _scale(view: View, node: Node) -> tuple[Value, Array] | None:
+    """What a Mul or a Div by a constant of floats scales, and by what, in double precision."""
+    if node.op not in ("Mul", "Div") or node.output.dtype not in ("float32", "float64"):
+        return None
+    for x, constant in (node.inputs, node.inputs[::-1]):
+        array = view.constant(constant)
+        if x is None or array is None or (node.op == "Div" and x is not node.inputs[0]):
+            continue
+        with np.errstate(all="ignore"):
+            factor = np.asarray(array, dtype=np.float64) if node.op == "Mul" else 1 / np.asarray(array, np.float64)
+        return (x, factor) if _is_ordinary(factor.astype(array.dtype)) else None
+    return None
+
+
+def _is_ordinary(array: Array) -> bool:
+    """Neither 0 nor so small that digits are lost, nor infinite or NaN."""
+    return bool((np.isfinite(array) & (np.abs(array) >= np.finfo(array.dtype).tiny)).all())
 
 
 def shape_of_alike(view: View, node: Node) -> Rewrite | None:
@@ -204,11 +160,10 @@ MERGES: Table = {
     **dict.fromkeys(("Shape", "Size"), (shape_of_alike,)),
     "Transpose": (transpose_of_transpose,),
     **dict.fromkeys(RESHAPES, (reshape_of_reshape,)),
-    "Slice": (slice_of_slice, slice_of_concat),
     **dict.fromkeys(_SELF_INVERSE | {"Abs", "Sign"}, (cancel_or_repeat,)),
     "Relu": (clip_of_clip,),
     "Clip": (clip_of_clip,),
     "Cast": (cast_of_cast,),
-    "Concat": (concat_of_split, concat_of_concat),
     "Where": (where_of_not,),
+    **dict.fromkeys(("Mul", "Div"), (scale_of_scale,)),
 }

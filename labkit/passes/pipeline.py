@@ -27,6 +27,7 @@ from labkit.passes.merges import MERGES
 from labkit.passes.no_ops import NO_OPS
 from labkit.passes.pad_order import PAD_ORDER
 from labkit.passes.pads import PADS
+from labkit.passes.parts import PARTS
 from labkit.passes.permuted import PERMUTED
 from labkit.passes.products import PRODUCTS
 from labkit.passes.report import Report, Step
@@ -43,7 +44,7 @@ from labkit.passes.unit_axes import UNITS, UNITS_SINK
 # nodes are shared before a Transpose moves away from the others.
 PASSES: dict[str, Pass] = {
     "no-ops": Sweep("no-ops", NO_OPS),
-    "merges": Sweep("merges", combined(SIGNS, MERGES, UNITS, EXTREMES, GATES, PRODUCTS, SPREAD, SEQUENCES)),
+    "merges": Sweep("merges", combined(SIGNS, MERGES, PARTS, UNITS, EXTREMES, GATES, PRODUCTS, SPREAD, SEQUENCES)),
     "fold": Sweep("fold", combined(CONTROL, SHAPES, FOLD)),
     "affine": Sweep("affine", AFFINE),
     "share": share,

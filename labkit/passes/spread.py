@@ -15,6 +15,7 @@ from labkit.graph import Array, Node, TensorType, Value
 from labkit.interpreter import evaluate
 from labkit.ops.call import broadcast_shapes
 from labkit.passes.rewriting import Rewrite, Table, View, before
+from labkit.passes.shapes import known_dims
 from labkit.passes.transposes import BINARY, UNARY
 
 
@@ -34,27 +35,29 @@ def filled_through_unary(view: View, node: Node) -> Rewrite | None:
 
 
 def unspread(view: View, node: Node) -> Rewrite | None:
-    """An operand that another one is as large as need not be spread: the operator broadcasts it."""
-    shape = node.output.shape
-    if shape is None:
-        return None
+    """An operand that another one is as large as need not be spread: the operator broadcasts it. How large it would be
+    may be computed at run time, from dims that have a name."""
     for index, value in enumerate(node.inputs):
         producer = view.producer(value)
-        if value is None or producer is None or producer.domain:
+        if value is None or producer is None or producer.domain or producer.op not in ("ConstantOfShape", "Expand"):
             continue
         constants: dict[str, Array] = {}
-        narrow = None
-        if producer.op == "Expand":
-            narrow = producer.inputs[0]
-        elif producer.op == "ConstantOfShape":
+        narrow = producer.inputs[0]
+        if producer.op == "ConstantOfShape":
             name = view.fresh(f"{value.name}_value")
             constants[name] = _value(producer).reshape(())
             narrow = Value(name, TensorType.of(constants[name]))
         others = [other.shape for i, other in enumerate(node.inputs) if other and i != index]
-        if narrow is None or not others or _common([*others, narrow.shape]) != shape:
+        if narrow is None or not others:
+            continue
+        dims = known_dims(view, producer.inputs[-1])
+        wide = value.shape if dims is None else _common([narrow.shape, dims])
+        shape = _common([*others, wide])
+        if shape is None or _common([*others, narrow.shape]) != shape:
             continue
         inputs = tuple(narrow if i == index else old for i, old in enumerate(node.inputs))
-        return Rewrite((replace(node, inputs=inputs),), constants)
+        out = Value(node.output.name, TensorType(shape, node.output.dtype or ""))
+        return Rewrite((replace(node, inputs=inputs, outputs=(out,)),), constants)
     return None
 
 

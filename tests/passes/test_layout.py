@@ -298,6 +298,20 @@ def test_a_kernel_moves_the_same_bytes_in_either_order(parse) -> None:
     assert cost(after, NPU).flops == cost(graph, NPU).flops
 
 
+@pytest.mark.parametrize("order", ["NHWC", "NCHW4c"])
+@pytest.mark.parametrize("level", ["layout", "all"])
+def test_an_operand_with_four_axes_makes_no_image_of_a_video(order: str, level: str, parse) -> None:
+    """Beside five axes the four stand for channels, depth, rows and columns: nothing there can be N, C, H and W."""
+    graph = parse(
+        "g (float[1,2,5,4,4] x) => (float[1,4,4,3,3] y) { c = Conv(x, w) p = PRelu(c, s) y = Add(p, s) }",
+        w=np.ones((4, 2, 2, 2, 2), np.float32), s=np.full((4, 4, 3, 3), 0.5, np.float32),
+    )  # fmt: skip
+    machine = replace(NPU, layout=order)
+    after = optimize(graph, level, machine).graph
+    assert not any(node.op == "Transpose" for one in after.nodes for node in one.steps)
+    assert ConvertLayout(machine)(graph) is graph
+
+
 def test_what_a_caller_may_feed_is_not_permuted_beforehand(parse) -> None:
     """A weight that is an input's default is permuted inside the kernel, at run time, and still can be fed."""
     graph = parse(
