@@ -13,6 +13,7 @@ from labkit.protos import elem_type
 from tests.fuzz.computers import COMPUTERS, unary
 from tests.fuzz.draft import Draft, Unsuitable
 from tests.fuzz.movers import MOVERS, axes_of, static
+from tests.fuzz.parts import gather, sliced
 
 OPSETS = (9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 21, 22, 23, 24)
 
@@ -49,7 +50,8 @@ def filled(d: Draft) -> None:
     x = d.tensor(0, 4, dtypes=("float32",))
     shape = [dim if isinstance(dim, int) else 1 for dim in x.shape or ()]
     attrs = {"value": np.array([d.choose([0.0, 1.0, 2.0])], np.float32)} if d.chance(0.7) else {}
-    fill = d.add("ConstantOfShape", [d.ints(*shape)], attrs)[0]
+    wide = d.add("Shape", [x])[0] if shape and d.chance(0.3) else d.ints(*shape)
+    fill = d.add("ConstantOfShape", [wide], attrs)[0]
     if d.chance(0.4):
         fill = d.add(d.choose(["Neg", "Exp", "Abs"]), [fill])[0]
     d.add(d.choose(["Add", "Mul"]), [x, fill] if d.chance(0.5) else [fill, x])
@@ -132,7 +134,7 @@ def twin(d: Draft) -> None:
 
 OTHERS: dict[str, tuple[Callable[[Draft], None], float]] = {
     "shape_chain": (shape_chain, 4), "filled": (filled, 2), "conditional": (conditional, 2.5),
-    "training": (training, 2), "twin": (twin, 2.5),
+    "training": (training, 2), "twin": (twin, 2.5), "sliced": (sliced, 1.5), "gather": (gather, 1.5),
 }  # fmt: skip
 MAKERS = {**MOVERS, **COMPUTERS, **OTHERS}
 # What makes work for a rule when it stands right behind.
