@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 
@@ -78,9 +77,10 @@ def concat_of_slices(view: View, node: Node) -> Rewrite | None:
     axis = node.attrs["axis"] % len(x.shape)
     cuts = [spans(view, part) for part in map(view.producer, node.inputs) if part]
     found = [cut[axis] for cut in cuts if cut and cut.keys() == {axis} and cut[axis].step == 1]
-    if len(found) < len(cuts) or any(one.stop != two.start for one, two in pairwise(found)):
+    ends = [0, *(span.stop for span in found if isinstance(span.stop, int))]
+    if len(ends) <= len(cuts) or ends[-1] != x.shape[axis] or ends != sorted(ends):
         return None
-    return forward(view, node, x) if (found[0].start, found[-1].stop) == (0, x.shape[axis]) else None
+    return forward(view, node, x) if [span.start for span in found] == ends[:-1] else None
 
 
 def _sliced(view: View, value: Value | None) -> Value | None:

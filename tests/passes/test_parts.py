@@ -29,6 +29,12 @@ ROWS = {
         "a = Slice(x, i0, i1, i2) b = Slice(x, i1, i3, i2) y = Concat <axis: int = 2> (a, b)", {}, "Slice Slice Concat"),
     "slices with a hole between": (
         "a = Slice(x, i0, i1, i2) b = Slice(x, i2, big, i2) y = Concat <axis: int = 2> (a, b)", {}, "Slice Slice Concat"),
+    "slices that go back in between": (
+        "a = Slice(x, i0, i3, i2) b = Slice(x, i3, i1, i2) c = Slice(x, i1, big, i2) y = Concat <axis: int = 2> (a, b, c)",
+        {}, "Slice Slice Slice Concat"),
+    "slices, one of them of nothing": (
+        "a = Slice(x, i0, i3, i2) b = Slice(x, i3, i3, i2) c = Slice(x, i3, big, i2) d = Concat <axis: int = 2> (a, b, c) y = Neg(d)",
+        {}, "Neg"),
     "slices along another axis": (
         "a = Slice(x, i0, i1, i1) b = Slice(x, i1, big, i1) y = Concat <axis: int = 2> (a, a)", {}, "Slice Concat"),
     "slices along two axes": (
