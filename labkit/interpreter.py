@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,14 +21,26 @@ _ACCIDENTS = (ValueError, IndexError, TypeError, KeyError, OverflowError, ZeroDi
 def run(graph: Graph, feeds: Feeds) -> dict[str, Array]:
     """Compute the outputs of ``graph`` for these inputs: a dict from output name to array.
 
-    An input that has a default may be left out. Raises GraphError for a missing, unknown or ill-typed input, and for
-    an operator that neither the op table nor ONNX knows, and for tensors too large to hold; the message names it.
+    An input that has a default may be left out; a node that no output needs does not run. Raises GraphError for a
+    missing, unknown or ill-typed input, for an operator that neither the op table nor ONNX knows, and for tensors too
+    large to hold; the message names it.
     """
     from labkit.sizes import check_sizes
 
     values = {**graph.constants, **_checked(graph, feeds)}
+    graph = _needed(graph)
     check_sizes(graph, values, evaluate)
     return _run(graph, values)
+
+
+def _needed(graph: Graph) -> Graph:
+    """The graph without nodes that no output needs; the very same one where there are none."""
+    names, nodes = set(graph.output_names), []
+    for node in reversed(graph.nodes):
+        if any(value.name in names for value in node.results):
+            nodes.append(node)
+            names.update(value.name for value in node.uses)
+    return graph if len(nodes) == len(graph.nodes) else replace(graph, nodes=tuple(reversed(nodes)))
 
 
 def _run(graph: Graph, values: dict[str, Any]) -> dict[str, Array]:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from labkit.errors import LabError
 from labkit.graph import Array, Graph, Node, Value
 from labkit.interpreter import run
 
@@ -21,12 +22,15 @@ HARDLY_ROUNDED = frozenset({"LogSoftmax", "Softmax"})
 
 def left_open(graph: Graph, feeds: Mapping[str, Array]) -> frozenset[str]:
     """The outputs of a graph that these inputs leave open: those that hang on an ArgMax of a Softmax whose rounding
-    makes two elements equal, or that NaN and infinities run into."""
+    makes two elements equal, or that NaN and infinities run into. None, where labkit cannot run the Softmax."""
     places = {node.output.name: tuple(_softmaxes(graph, node)) for node in graph.nodes if node.op == "ArgMax"}
     logits = {value.name: value for found in places.values() for value, _ in found}
     if not logits:
         return frozenset()
-    arrays = run(replace(graph, outputs=tuple(logits.values())), feeds)
+    try:
+        arrays = run(replace(graph, outputs=tuple(logits.values())), feeds)
+    except LabError:
+        return frozenset()
     open_values = {
         name for name, found in places.items() if any(_ties(arrays[value.name], axis) for value, axis in found)
     }

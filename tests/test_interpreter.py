@@ -184,3 +184,36 @@ def test_an_output_may_be_an_input_or_a_constant(parse):
     graph = parse("agraph (float[2] x) => (float[2] x, float[1] c) { c = Constant <value = float[1] {4.0}> () }")
     found = labkit.run(graph, {"x": np.array([1, 2], np.float32)})
     assert (list(found["x"]), list(found["c"])) == ([1, 2], [4])
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect"])
+@pytest.mark.parametrize("axes", [(2, 0), (-1, -3), (1,)])
+def test_a_pad_may_name_axes_and_crop_like_onnxruntime(parse, judge, mode, axes):
+    pads = [1, -1, 2, 1][: 2 * len(axes)] if mode == "constant" else [1, 0, 2, 1][: 2 * len(axes)]
+    graph = parse(
+        f'agraph (float[3, 4, 5] x) => (float["p", "q", "r"] y) {{ y = Pad <mode: string = "{mode}"> (x, p, , a) }}',
+        opset=18, p=np.array(pads), a=np.array(axes),
+    )  # fmt: skip
+    feeds = {"x": normal(3, 4, 5)}
+    expected = judge(graph, feeds)[0]
+    np.testing.assert_array_equal(labkit.run(graph, feeds)["y"], expected)
+    assert graph.nodes[0].output.shape == expected.shape
+
+
+def test_pads_that_do_not_match_the_axes_named_are_refused(parse):
+    with pytest.raises(GraphError, match="3 pads for 2 axes"):
+        parse(
+            'agraph (float[3, 4, 5] x) => (float["p", "q", "r"] y) { y = Pad(x, p, , a) }',
+            opset=18, p=np.array([1, 2, 3]), a=np.array([0, 1]),
+        )  # fmt: skip
+
+
+def test_a_node_that_no_output_needs_does_not_run(parse):
+    """Not even one that nobody here could run."""
+    graph = parse(
+        "agraph (float[1, 1, 2, 2] x) => (float[1, 1, 2, 2] y) "
+        '{ z = Upsample <mode: string = "linear"> (x, s) y = Neg(x) }',
+        9, s=np.float32([1, 1, 2, 2]),
+    )  # fmt: skip
+    x = normal(1, 1, 2, 2)
+    np.testing.assert_array_equal(labkit.run(graph, {"x": x})["y"], -x)

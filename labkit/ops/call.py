@@ -53,6 +53,20 @@ class Call(NamedTuple):
         return None if found is None else tuple(int(v) for v in found.ravel())
 
 
+def full_pads(pads: Sequence[int], rank: int, axes: Sequence[int] | None) -> tuple[int, ...]:
+    """What a Pad adds before every axis, then behind every axis; since opset 18 it may name only some.
+
+    >>> full_pads((1, 2, 0, 3), 3, (-1, 0))
+    (2, 0, 1, 3, 0, 0)
+    """
+    if axes is None:
+        return tuple(pads)
+    found = [0] * 2 * rank
+    for place, axis in enumerate(axes):
+        found[axis % rank], found[axis % rank + rank] = pads[place], pads[place + len(axes)]
+    return tuple(found)
+
+
 def broadcast_shapes(shapes: Sequence[Shape | None]) -> Shape | None:
     """The common shape, or None when a rank is unknown; GraphError names the axis that does not fit.
 

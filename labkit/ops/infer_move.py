@@ -8,7 +8,7 @@ from math import prod
 
 from labkit.errors import GraphError
 from labkit.graph import Dim, Shape, TensorType
-from labkit.ops.call import Call, Types, normalise, product
+from labkit.ops.call import Call, Types, full_pads, normalise, product
 
 
 def reshape(call: Call) -> Types:
@@ -121,10 +121,13 @@ def unsqueeze(call: Call) -> Types:
 
 def pad(call: Call) -> Types:
     x, pads = call.shape(), call.ints("pads", 1, since=11)
-    if x is None or pads is None or call.has(3):
+    axes = call.constant(3)
+    if x is None or pads is None or (call.has(3) and axes is None):
         return (TensorType(call.unknown(call.type().rank), call.type().dtype),)
-    if len(pads) != 2 * len(x):
-        raise GraphError(f"{len(pads)} pads for {len(x)} axes; it needs one before and one behind each axis")
+    named = len(x) if axes is None else axes.size
+    if len(pads) != 2 * named:
+        raise GraphError(f"{len(pads)} pads for {named} axes; it needs one before and one behind each axis")
+    pads = full_pads(pads, len(x), None if axes is None else axes.ravel().tolist())
     totals = [before + after for before, after in zip(pads[: len(x)], pads[len(x) :], strict=True)]
     dims: list[Dim] = [
         dim + total if isinstance(dim, int) else dim if total == 0 else f"{dim}+{total}"

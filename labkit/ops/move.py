@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from labkit.ops.call import full_pads
 from labkit.ops.compute import Args, Results
 
 
@@ -48,12 +49,13 @@ def unsqueeze(args: Args) -> Results:
 
 
 def pad(args: Args) -> Results:
-    """Pad; a negative pad crops. The axes input of opset 18 and mode wrap are rare and left to the reference."""
+    """Pad; a negative pad crops. The mode wrap is rare and left to the reference."""
     pads, mode = args.ints("pads", 1, since=11), args.attrs.get("mode", "constant")
-    if pads is None or args.get(3) is not None or mode not in ("constant", "reflect", "edge"):
+    if pads is None or mode not in ("constant", "reflect", "edge"):
         return None
     fill = args.attrs.get("value", 0.0) if args.opset < 11 else args.get(2)
-    rank = args[0].ndim
+    rank, axes = args[0].ndim, args.get(3)
+    pads = full_pads(pads, rank, None if axes is None else axes.ravel().tolist())
     pairs = list(zip(pads[:rank], pads[rank:], strict=True))
     crop = tuple(slice(max(-a, 0), size - max(-b, 0)) for (a, b), size in zip(pairs, args[0].shape, strict=True))
     grow = [(max(a, 0), max(b, 0)) for a, b in pairs]

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from labkit.graph import Array, Node
+from labkit.ops.call import full_pads
 from labkit.passes.ranges import lowest
 from labkit.passes.rewriting import Refusal, Rewrite, Table, View, before
 
@@ -85,16 +86,10 @@ def pads_of(view: View, pad: Node, rank: int) -> tuple[int, ...] | None:
     array, axes = view.constant(pad.inputs[1]), pad.inputs[3] if len(pad.inputs) > 3 else None
     if array is None:
         return None
-    pads = [int(v) for v in array]
-    if axes is None:
-        return tuple(pads)
     named = view.constant(axes)
-    if named is None:
+    if axes is not None and named is None:
         return None
-    found = [0] * 2 * rank
-    for i, axis in enumerate(named.ravel()):
-        found[int(axis) % rank], found[int(axis) % rank + rank] = pads[i], pads[i + len(named)]
-    return tuple(found)
+    return full_pads(array.tolist(), rank, None if named is None else named.tolist())
 
 
 def fill_of(view: View, pad: Node) -> Array | None:
