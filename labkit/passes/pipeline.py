@@ -61,7 +61,13 @@ MACHINE_PASSES: dict[str, Callable[[Hardware], Pass]] = {
 # Every rewrite of a pass makes this smaller: so it comes to an end, alone. (See measures.py.)
 MEASURES: dict[str, Measure] = {
     "no-ops": (measures.nodes, measures.nodes_that_compute),
-    "merges": (measures.nodes, measures.waits, measures.edges, measures.waits_for_transposes),
+    "merges": (
+        measures.nodes,
+        measures.nodes_that_compute,
+        measures.waits,
+        measures.waits_for_transposes,
+        measures.edges,
+    ),
     "fold": (measures.nodes, measures.computed_edges, measures.edges),
     "affine": (measures.nodes,),
     "share": (measures.nodes, measures.repeated_constants),

@@ -74,4 +74,7 @@ def _value(fill: Node) -> Array:
     return np.zeros(1, np.float32) if value is None else np.asarray(value).reshape(1)
 
 
-SPREAD: Table = {**dict.fromkeys(UNARY, (filled_through_unary,)), **dict.fromkeys(BINARY - {"PRelu"}, (unspread,))}
+SPREAD: Table = {
+    **dict.fromkeys(UNARY - {"Identity"}, (filled_through_unary,)),
+    **dict.fromkeys(BINARY - {"PRelu"}, (unspread,)),
+}
