@@ -24,12 +24,12 @@ test: .venv/.dev ## make .venv, install with [dev,instructor], run everything: l
 build: .venv/.dev ## make the notebooks from lessons/src and solutions/src
 	@$(FAST_START) $(BIN)/labkit build $(ARGS)
 
-check: .venv/.dev ## in a minute: style, types, imports, fast tests
+check: .venv/.dev ## style, types, imports and the fast tests, in about five minutes
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
-	@$(FAST_START) $(BIN)/python -m pytest -m "not slow and not browser" labkit tests $(ARGS)
+	@$(FAST_START) $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile -m "not slow and not browser" labkit tests $(ARGS)
 
 bench: .venv/.dev ## measure: one table a script of tests/bench
 	@missed=0; for script in tests/bench/*.py; do $(BIN)/python $$script || missed=1; done; exit $$missed

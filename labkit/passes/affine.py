@@ -7,14 +7,18 @@ depends on the input.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from labkit.graph import Array, Node, Shape, Value
+from labkit.ops.call import product
+from labkit.passes.reshaping import RESHAPES
 from labkit.passes.rewriting import Refusal, Rewrite, Table, View
 from labkit.passes.weights import ABSORBERS, Affine, absorb_before, gemm_before, scale_before
 
+_MOVERS = {"Transpose", *RESHAPES}
 _ARITHMETIC = {"Mul", "Div", "Add", "Sub", "Sum"}
 _FLOATS = {"float16", "float32", "float64", "bfloat16"}
 
@@ -45,6 +49,62 @@ def affine_into_producer(view: View, node: Node) -> Rewrite | Refusal | None:
             continue
         return _second_reader(view, producer) or absorber.absorb(view, producer, found.affine, node)
     return None
+
+
+def affine_through_movers(view: View, node: Node) -> Rewrite | None:
+    """The same where nodes stand between that only move elements, such as a Squeeze or a Transpose: they stay, behind
+    what has absorbed the map, as long as its values still meet their channels."""
+    for x in dict.fromkeys(value for value in node.inputs if value):
+        movers = _movers(view, x)
+        producer = view.producer(movers[0].inputs[0]) if movers else None
+        absorber = ABSORBERS.get(producer.op) if producer and not producer.domain else None
+        if producer is None or absorber is None or view.readers(producer.output) > 1:
+            continue
+        axis = absorber.channel_axis(producer)
+        for mover in movers:
+            axis = None if axis is None else _axis_behind(mover, axis)
+        found = None if axis is None else _affine(view, node, x, axis)
+        if not isinstance(found, _Found):
+            continue
+        first = Value(view.fresh(f"{producer.output.name}_scaled"), producer.output.type)
+        absorbed = absorber.absorb(view, producer, found.affine, replace(node, outputs=(first,)))
+        if isinstance(absorbed, Rewrite):
+            return absorbed._replace(nodes=(*absorbed.nodes, *_moved(view, movers, first, node)))
+    return None
+
+
+def _movers(view: View, x: Value) -> list[Node]:
+    """The Transposes and reshapes that stand in a row in front of a value and have no other reader, the first first."""
+    found: list[Node] = []
+    node = view.producer(x)
+    while node is not None and node.op in _MOVERS and not node.domain and view.readers(node.output) == 1:
+        found.insert(0, node)
+        node = view.producer(node.inputs[0])
+    return found
+
+
+def _axis_behind(mover: Node, axis: int) -> int | None:
+    """Where an axis stands behind a Transpose or a reshape; None when it is taken apart or joined with others."""
+    x, out = mover.uses[0].shape, mover.output.shape
+    if x is None or out is None:
+        return None
+    if mover.op == "Transpose":
+        return tuple(mover.attrs.get("perm") or reversed(range(len(x)))).index(axis)
+    around = (product(x[:axis]), x[axis], product(x[axis + 1 :]))
+    places = (
+        place for place in range(len(out)) if (product(out[:place]), out[place], product(out[place + 1 :])) == around
+    )
+    return next(places, None)
+
+
+def _moved(view: View, movers: Sequence[Node], x: Value, last: Node) -> Iterator[Node]:
+    """The movers once more, on another value, the last one in the place of ``last``."""
+    for mover in movers:
+        is_last = mover is movers[-1]
+        name = last.output.name if is_last else view.fresh(f"{mover.output.name}_scaled")
+        out = Value(name, last.output.type if is_last else mover.output.type)
+        yield replace(mover, inputs=(x, *mover.inputs[1:]), outputs=(out,))
+        x = out
 
 
 def affine_into_conv_behind(view: View, conv: Node) -> Rewrite | Refusal | None:
@@ -154,7 +214,7 @@ def _batch_norm(view: View, node: Node, x: Value, axis: int) -> _Found | Refusal
 
 
 AFFINE: Table = {
-    **dict.fromkeys(("BatchNormalization", *_ARITHMETIC), (affine_into_producer,)),
+    **dict.fromkeys(("BatchNormalization", *_ARITHMETIC), (affine_into_producer, affine_through_movers)),
     "Conv": (affine_into_conv_behind,),
     "MatMul": (scale_into_product_behind,),
     "Gemm": (affine_into_gemm_behind,),

@@ -82,6 +82,7 @@ print(len(pyplot.get_fignums()), kib() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems count memory in other units")
 def test_fifty_runs_of_a_cell_leave_no_figure_open_and_take_less_than_20_mib():
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(RERUN)], capture_output=True, text=True, check=True)

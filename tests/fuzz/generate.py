@@ -139,11 +139,14 @@ OTHERS: dict[str, tuple[Callable[[Draft], None], float]] = {
 MAKERS = {**MOVERS, **COMPUTERS, **OTHERS}
 # What makes work for a rule when it stands right behind.
 BEHIND = {
-    "conv": ("normalise", "binary", "binary", "clip", "unary"), "normalise": ("conv", "binary", "normalise"),
+    "conv": ("normalise", "binary", "binary", "clip", "unary", "transpose", "reshape"),
+    "normalise": ("conv", "binary", "normalise"),
     "binary": ("binary", "conv", "normalise", "product", "transpose"), "pad": ("conv", "pool", "pool"),
-    "product": ("binary", "binary", "normalise"), "transpose": ("transpose", "unary", "binary", "concat", "product"),
-    "reshape": ("reshape", "squeeze", "flatten"), "unsqueeze": ("squeeze", "reshape", "unsqueeze"),
-    "squeeze": ("unsqueeze",), "cast": ("cast", "cast"), "slice": ("slice", "slice"), "clip": ("clip", "unary"),
+    "product": ("binary", "binary", "normalise"),
+    "transpose": ("transpose", "unary", "binary", "concat", "product", "normalise"),
+    "reshape": ("reshape", "squeeze", "flatten", "normalise"), "unsqueeze": ("squeeze", "reshape", "unsqueeze"),
+    "squeeze": ("unsqueeze", "normalise"),
+    "cast": ("cast", "cast"), "slice": ("slice", "slice"), "clip": ("clip", "unary"),
     "unary": ("unary", "clip"), "concat": ("concat", "transpose"), "expand": ("binary",), "split": ("concat",),
 }  # fmt: skip
 

@@ -26,8 +26,8 @@ CPU_SECONDS = 900
 # The fast tests of the passes, those that kill most first.
 TESTS = ("test_catalogue.py", "test_guards.py", "test_guards_of_shapes.py", "test_guards_of_axes.py",
          "test_guards_of_gates.py", "test_guards_of_resizes.py", "test_guards_of_ifs.py", "test_guards_of_dims.py",
-         "test_ties.py", "test_parts.py", "test_rules.py", "test_bug_reports.py", "test_editor_and_sweep.py",
-         "test_pipeline.py", "test_variations.py")  # fmt: skip
+         "test_ties.py", "test_parts.py", "test_movers.py", "test_rules.py", "test_bug_reports.py",
+         "test_editor_and_sweep.py", "test_pipeline.py", "test_variations.py")  # fmt: skip
 
 
 def equivalent() -> dict[tuple[str, str], str]:
