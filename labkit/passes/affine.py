@@ -19,7 +19,7 @@ from labkit.passes.rewriting import Refusal, Rewrite, Table, View
 from labkit.passes.weights import ABSORBERS, Affine, absorb_before, gemm_before, scale_before
 
 _MOVERS = {"Transpose", *RESHAPES}
-_ARITHMETIC = {"Mul", "Div", "Add", "Sub", "Sum"}
+_ARITHMETIC = {"Mul", "Div", "Add", "Sub", "Sum", "Neg"}
 _FLOATS = {"float16", "float32", "float64", "bfloat16"}
 
 
@@ -160,6 +160,8 @@ def _affine(view: View, node: Node, x: Value, axis: int) -> _Found | Refusal | N
         return None
     if node.op == "BatchNormalization":
         return _batch_norm(view, node, x, axis)
+    if node.op == "Neg":
+        return _Found(x, Affine(-np.ones(1), np.zeros(1)))
     if len(node.inputs) != 2:
         return None
     first = node.inputs[0] == x
@@ -215,7 +217,7 @@ def _batch_norm(view: View, node: Node, x: Value, axis: int) -> _Found | Refusal
 
 AFFINE: Table = {
     **dict.fromkeys(("BatchNormalization", *_ARITHMETIC), (affine_into_producer, affine_through_movers)),
-    "Conv": (affine_into_conv_behind,),
+    **dict.fromkeys(("Conv", "ConvTranspose"), (affine_into_conv_behind,)),
     "MatMul": (scale_into_product_behind,),
     "Gemm": (affine_into_gemm_behind,),
 }

@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from labkit.graph import Array, Node, Shape, Value
+from labkit.passes.ranges import Bounds, clip_bounds
 from labkit.passes.rewriting import Refusal, Rewrite, Table, View, forward
+from labkit.passes.shapes import known_dims
 from labkit.passes.slicing import Span, spans
 
 # What leaves x as it is when it stands second; for the commutative ones it may stand first as well.
-_UNITS = {"Mul": 1, "Div": 1, "Add": 0, "Sub": 0, "Pow": 1, "And": True, "Or": False, "Xor": False}
-_COMMUTATIVE = {"Mul", "Add", "And", "Or", "Xor"}
+_UNITS = {"Mul": 1, "Div": 1, "Add": 0, "Sub": 0, "Sum": 0, "Pow": 1, "Max": -np.inf, "Min": np.inf, "And": True,
+          "Or": False, "Xor": False}  # fmt: skip
+_COMMUTATIVE = {"Mul", "Add", "Sum", "Max", "Min", "And", "Or", "Xor"}
 _OVER_ALL = ("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")
 _MOVING = {"tf_crop_and_resize", "tf_half_pixel_for_nn"}
 
@@ -58,6 +61,11 @@ def scatter_over_all(view: View, node: Node) -> Rewrite | None:
     if isinstance(size, str) or node.attrs.get("reduction", "none") != "none":
         return None
     return forward(view, node, updates) if np.array_equal(array, np.arange(size)[:, None]) else None
+
+
+def clip_to_anything(view: View, node: Node) -> Rewrite | None:
+    """A Clip without bounds, or with infinite ones. (Before opset 11 a bound that is left out is a number.)"""
+    return forward(view, node, node.inputs[0]) if clip_bounds(view, node) == Bounds(-np.inf, np.inf) else None
 
 
 def of_the_same(view: View, node: Node) -> Rewrite | None:
@@ -110,7 +118,8 @@ def resize_by_one(view: View, node: Node) -> Rewrite | None:
     x, factors = node.inputs[0], _factors(view, node)
     if factors is None or not (factors == 1).all() or node.attrs.get("coordinate_transformation_mode") in _MOVING:
         return None
-    return forward(view, node, x) if x and _same(x.shape, node.output.shape) else None
+    sizes = known_dims(view, node.inputs[3] if len(node.inputs) > 3 else None)
+    return forward(view, node, x) if x and (_same(x.shape, node.output.shape) or _same(x.shape, sizes)) else None
 
 
 def _factors(view: View, node: Node) -> Array | None:
@@ -161,7 +170,9 @@ def pool_of_one(view: View, node: Node) -> Rewrite | None:
 
 
 def unit(view: View, node: Node) -> Rewrite | Refusal | None:
-    """x·1, x/1, x+0, x−0, x¹ and their logical kin, the unit in any shape that does not enlarge x."""
+    """x·1, x/1, x+0, x−0, x¹, max(x, −∞) and their logical kin, the unit in any shape that does not enlarge x."""
+    if len(node.inputs) != 2:
+        return None
     for x, constant in ((node.inputs[0], node.inputs[1]), (node.inputs[1], node.inputs[0])):
         array = view.constant(constant)
         if x is not None and array is not None and (x is node.inputs[0] or node.op in _COMMUTATIVE):
@@ -198,10 +209,12 @@ NO_OPS: Table = {
     "Gather": (gather_of_all,),
     "Where": (where_one_way,),
     **dict.fromkeys((*_OVER_ALL, "GlobalAveragePool", "GlobalMaxPool"), (reduction_of_one,)),
-    **dict.fromkeys(("Concat", "Sum", "Mean", "Split"), (of_one,)),
-    **dict.fromkeys(("Max", "Min"), (of_one, of_the_same)),
+    **dict.fromkeys(("Concat", "Mean", "Split"), (of_one,)),
+    "Clip": (clip_to_anything,),
     **dict.fromkeys(("Resize", "Upsample"), (resize_by_one,)),
     **dict.fromkeys(("MaxPool", "AveragePool"), (pool_of_one,)),
     **dict.fromkeys(_UNITS, (unit,)),
     **dict.fromkeys(("And", "Or"), (unit, of_the_same)),
+    "Sum": (of_one, unit),
+    **dict.fromkeys(("Max", "Min"), (of_one, of_the_same, unit)),
 }

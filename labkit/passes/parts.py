@@ -102,6 +102,15 @@ def concat_of_concat(view: View, node: Node) -> Rewrite | None:
     return None if len(flat) == len(node.inputs) else Rewrite((replace(node, inputs=tuple(flat)),))
 
 
+def concat_without_nothing(view: View, node: Node) -> Rewrite | None:
+    """A Concat leaves out what has no elements along its axis, as long as something is left."""
+    axis, rank = node.attrs["axis"], node.output.type.rank if node.output.type else None
+    if rank is None:
+        return None
+    rest = tuple(value for value in node.inputs if value and not (value.shape and value.shape[axis % rank] == 0))
+    return Rewrite((replace(node, inputs=rest),)) if 0 < len(rest) < len(node.inputs) else None
+
+
 def _same_axis(one: Node, two: Node) -> bool:
     rank = one.output.type.rank if one.output.type else None
     return one.attrs["axis"] == two.attrs["axis"] or (
@@ -127,6 +136,6 @@ def squeeze_of_gather(view: View, node: Node) -> Rewrite | None:
 
 PARTS: Table = {
     "Slice": (slice_of_slice, slice_of_concat),
-    "Concat": (concat_of_split, concat_of_slices, concat_of_concat),
+    "Concat": (concat_of_split, concat_of_slices, concat_of_concat, concat_without_nothing),
     "Squeeze": (squeeze_of_gather,),
 }

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from labkit.errors import GraphError
-from labkit.graph import Array, Node, TensorType, Value
+from labkit.graph import Array, Node, Shape, TensorType, Value
 from labkit.interpreter import evaluate
 from labkit.ops.call import broadcast_shapes
 from labkit.passes.rewriting import Rewrite, Table, View, before
@@ -50,9 +50,7 @@ def unspread(view: View, node: Node) -> Rewrite | None:
         others = [other.shape for i, other in enumerate(node.inputs) if other and i != index]
         if narrow is None or not others:
             continue
-        dims = known_dims(view, producer.inputs[-1])
-        wide = value.shape if dims is None else _common([narrow.shape, dims])
-        shape = _common([*others, wide])
+        shape = _common([*others, _spread(view, producer, narrow)])
         if shape is None or _common([*others, narrow.shape]) != shape:
             continue
         inputs = tuple(narrow if i == index else old for i, old in enumerate(node.inputs))
@@ -61,7 +59,23 @@ def unspread(view: View, node: Node) -> Rewrite | None:
     return None
 
 
-def _common(shapes: list[tuple[int | str, ...] | None]) -> tuple[int | str, ...] | None:
+def expand_of_expand(view: View, node: Node) -> Rewrite | None:
+    """Of two Expands in a row the first is spared where the second spreads as wide without it."""
+    inner = before(view, node, {"Expand"})
+    narrow, dims = inner.inputs[0] if inner else None, known_dims(view, node.inputs[1])
+    shape = _spread(view, inner, narrow) if inner and narrow else None
+    if dims is None or narrow is None or shape is None or _common([shape, dims]) != _common([narrow.shape, dims]):
+        return None
+    return Rewrite((replace(node, inputs=(narrow, node.inputs[1])),))
+
+
+def _spread(view: View, node: Node, narrow: Value) -> Shape | None:
+    """The shape to which an Expand or a ConstantOfShape spreads what is narrow."""
+    dims = known_dims(view, node.inputs[-1])
+    return node.output.shape if dims is None else _common([narrow.shape, dims])
+
+
+def _common(shapes: list[Shape | None]) -> Shape | None:
     try:
         return broadcast_shapes(shapes)
     except GraphError:
@@ -77,4 +91,5 @@ def _value(fill: Node) -> Array:
 SPREAD: Table = {
     **dict.fromkeys(UNARY - {"Identity"}, (filled_through_unary,)),
     **dict.fromkeys(BINARY - {"PRelu"}, (unspread,)),
+    "Expand": (expand_of_expand,),
 }

@@ -117,6 +117,8 @@ def absorb_before(view: View, first: Node, x: Value, affine: Affine, conv: Node)
     arrays = _constants(view, conv)
     if isinstance(arrays, Refusal):
         return arrays
+    if conv.op == "ConvTranspose":
+        return _before_transposed(view, conv, x, affine, arrays)
     weight, bias, groups = arrays[1], arrays.get(2, np.zeros(1)), conv.attrs.get("group", 1)
     spread = affine.spread(weight.shape[1] * groups)
     if spread is None:
@@ -130,6 +132,20 @@ def absorb_before(view: View, first: Node, x: Value, affine: Affine, conv: Node)
     added = (by_group * spread.shift.reshape(along)).sum(axis=tuple(range(2, by_group.ndim))).ravel()
     replaced = replace(conv, inputs=(x, *conv.inputs[1:]))
     return _with_weights(view, replaced, conv, {1: scaled, 2: bias + added})
+
+
+def _before_transposed(
+    view: View, conv: Node, x: Value, affine: Affine, arrays: Mapping[int, Array]
+) -> Rewrite | Refusal | None:
+    """A ConvTranspose has weights (C, M/g, …). Only a scale can go into them: near the border fewer shifts add up."""
+    weight = arrays[1]
+    spread = affine.spread(weight.shape[0])
+    if spread is None:
+        return Refusal("channels", f"{affine.scale.size} values for {weight.shape[0]} input channels")
+    if spread.shift.any():
+        return Refusal("shift", "near the border fewer values add up, so the shift is not the same for every pixel")
+    scaled = _times(weight, spread.scale.reshape(-1, *(1,) * (weight.ndim - 1)))
+    return _with_weights(view, replace(conv, inputs=(x, *conv.inputs[1:])), conv, {1: scaled})
 
 
 @_QUIET

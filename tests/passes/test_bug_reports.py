@@ -437,8 +437,11 @@ NEWEST = {"Swish": 24}
 def test_transposes_around_every_unary_operator_go(parse, op):
     kind = TYPED.get(op, "float")
     result = "bool" if op in ("IsInf", "IsNaN") else kind
-    around = "t = Transpose <perm: ints = [1, 2, 0]> (x) u = {}(t) y = Transpose <perm: ints = [2, 0, 1]> (u)"
-    graph = parse(f"agraph ({kind}[2, 3, 4] x) => ({result}[2, 3, 4] y) {{ {around.format(op)} }}", NEWEST.get(op, 22))
+    operands = "(t, low)" if op == "Clip" else "(t)"  # without bounds it does nothing
+    around = f"t = Transpose <perm: ints = [1, 2, 0]> (x) u = {op}{operands} y = Transpose <perm: ints = [2, 0, 1]> (u)"
+    constants = {"low": np.float32(0.5)} if op == "Clip" else {}
+    text = f"agraph ({kind}[2, 3, 4] x) => ({result}[2, 3, 4] y) {{ {around} }}"
+    graph = parse(text, NEWEST.get(op, 22), **constants)
     after = labkit.optimize(graph).graph
     assert ops(after) == [op]
     assert after.nodes[0].inputs[0].name == "x"

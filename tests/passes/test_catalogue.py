@@ -81,6 +81,19 @@ MIDDLES = {
                        {"l": np.float32(-1), "h": np.float32(3), "m": np.float32(0.5), "g": np.float32(2)}, "Clip"),
     "clips that exclude each other": ("c = Clip(a, l, h) b = Clip(c, m, g)",
                                       {"l": np.float32(0), "h": np.float32(1), "m": np.float32(2), "g": np.float32(3)}, "Clip"),
+    "clip without bounds": ("c = Exp(a) b = Clip(c)", {}, "Exp"),
+    "clip to infinite bounds": ("c = Exp(a) b = Clip(c, l, h)", {"l": np.float32(-np.inf), "h": np.float32(np.inf)}, "Exp"),
+    "clip to one infinite bound": ("c = Neg(a) d = Clip(c, l, h) b = Exp(d)", {"l": np.float32(-np.inf), "h": np.float32(-1)}, "Neg Clip Exp"),
+    "the greater of it and minus infinity": ("c = Exp(a) b = Max(c, k)", {"k": n(-np.inf)}, "Exp"),
+    "the greater of it and infinity": ("c = Exp(a) b = Max(c, k)", {"k": n(np.inf)}, "Exp Max"),
+    "the lesser of it and infinity": ("c = Exp(a) b = Min(k, c)", {"k": np.full(4, np.inf, np.float32)}, "Exp"),
+    "the lesser of it, infinity and more": ("c = Exp(a) b = Min(c, k, a)", {"k": n(np.inf)}, "Exp Min"),
+    "the sum of it and zero": ("c = Exp(a) b = Sum(k, c)", {"k": n(0)}, "Exp"),
+    "the sum of it, zero and more": ("c = Exp(a) b = Sum(c, k, a)", {"k": n(0)}, "Exp Sum"),
+    "concat with nothing": ("c = Exp(a) b = Concat <axis: int = 1> (k, c, k)", {"k": f(2, 0, 4)}, "Exp"),
+    "concat with nothing, axis from behind": (
+        "c = Exp(a) b = Concat <axis: int = -1> (c, k, a)", {"k": f(2, 3, 0)}, "Exp Concat"),
+    "expands in a row": ("c = Expand(k, s) d = Expand(c, t) b = Max(a, d)", {"k": f(4), "s": i(3, 4), "t": i(2, 3, 4)}, "Max"),
     "clip open below": ("b = Clip(a, , h)", {"h": np.float32(2)}, "Clip"),
     "max and min": ("c = Max(a, l) b = Min(c, h)", {"l": n(0.25), "h": n(2)}, "Clip"),
     "max of max": ("c = Max(a, l) b = Max(c, h)", {"l": f(4), "h": f(3, 1)}, "Max"),
@@ -254,6 +267,11 @@ def test_between_relu_and_sigmoid_is_left_what_has_to_be(parse, name):
 
 # name: (nodes from x to y, constants, operators left); the input is float[1, 4, 6, 6].
 IMAGES = {
+    "conv and minus": ("c = Conv(x, w, b) y = Neg(c)", {"w": f(2, 4, 3, 3), "b": f(2)}, "Conv"),
+    "times, then a transposed conv": ("m = Mul(x, k) y = ConvTranspose(m, w)", {"k": f(4, 1, 1), "w": f(4, 2, 3, 3)}, "ConvTranspose"),
+    "minus, then a padded transposed conv in groups": (
+        "m = Neg(x) y = ConvTranspose <group: int = 2, pads: ints = [1, 1, 1, 1]> (m, w, b)", {"w": f(4, 2, 3, 3), "b": f(4)}, "ConvTranspose"),
+    "plus, then a transposed conv": ("m = Add(x, k) y = ConvTranspose(m, w)", {"k": f(4, 1, 1), "w": f(4, 2, 3, 3)}, "Add ConvTranspose"),
     "pad into conv": ("p = Pad(x, s) y = Conv(p, w)", {"s": i(0, 0, 1, 2, 0, 0, 0, 1), "w": f(2, 4, 3, 3)}, "Conv"),
     "pad by one into conv": ("p = Pad(x, s, v) y = Conv(p, w)",
                              {"s": i(0, 0, 1, 1, 0, 0, 1, 1), "v": np.float32(1), "w": f(2, 4, 3, 3)}, "Pad Conv"),

@@ -31,7 +31,7 @@ ROWS = {
         "a = Slice(x, i0, i1, i2) b = Slice(x, i2, big, i2) y = Concat <axis: int = 2> (a, b)", {}, "Slice Slice Concat"),
     "slices that go back in between": (
         "a = Slice(x, i0, i3, i2) b = Slice(x, i3, i1, i2) c = Slice(x, i1, big, i2) y = Concat <axis: int = 2> (a, b, c)",
-        {}, "Slice Slice Slice Concat"),
+        {}, "Slice Slice Concat"),
     "slices, one of them of nothing": (
         "a = Slice(x, i0, i3, i2) b = Slice(x, i3, i3, i2) c = Slice(x, i3, big, i2) d = Concat <axis: int = 2> (a, b, c) y = Neg(d)",
         {}, "Neg"),
@@ -108,3 +108,28 @@ def test_what_is_spread_as_wide_as_an_open_batch_need_not_be(parse, name):
     for size in (1, 2, 3):
         feeds = {"x": f(size, 4), "w": f(size, 4), "t": i(size, 4)}
         np.testing.assert_array_equal(labkit.run(after, feeds)["y"], labkit.run(graph, feeds)["y"])
+
+
+# name: (nodes from x and k to y, operators left); the batches n and m are open.
+LIKE = {
+    "a size that is computed": (
+        'float["n", 2, 4, 5] x', "s = Shape(x) b = Slice(s, i0, i2) c = Concat <axis: int = 0> (b, rest) "
+        'r = Resize <mode: string = "linear"> (x, , , c) y = Neg(r)', "Neg"),
+    "a size that is computed from another tensor": (
+        'float["n", 2, 4, 5] x, float["m", 2, 4, 5] w', "s = Shape(w) b = Slice(s, i0, i2) c = Concat <axis: int = 0> (b, rest) "
+        'r = Resize <mode: string = "nearest"> (x, , , c) y = Neg(r)', "Shape Slice Concat Resize Neg"),
+    "an expand of an expand": (
+        'float["n", 2, 1, 1] x, float["n", 2, 4, 5] w', "s = Shape(w) b = Slice(s, i0, i3) c = Concat <axis: int = 0> (b, one) "
+        "e = Expand(x, c) y = Expand(e, s)", "Shape Expand"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIKE)
+def test_a_size_computed_from_a_named_dim_is_known_by_its_name(parse, name):
+    inputs, text, left = LIKE[name]
+    constants = {"i0": i(0), "i2": i(2), "i3": i(3), "rest": i(4, 5), "one": i(1)}
+    used = {key: array for key, array in constants.items() if f"{key}," in text or f"{key})" in text}
+    graph = parse(f'agraph ({inputs}) => (float["p", "q", "r", "s"] y) {{ {text} }}', **used)
+    after = labkit.optimize(graph).graph
+    assert ops(after) == left.split()
+    labkit.verify(graph, after)
