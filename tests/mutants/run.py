@@ -65,10 +65,14 @@ def main() -> int:
     parser.add_argument("files", nargs="*", default=FILES, help="names of files in labkit/passes; all by default")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
-    known, total, survivors = equivalent(), 0, 0
+    known, total, survivors, stale = equivalent(), 0, 0, 0
     for name in args.files:
         path = ROOT / PASSES / f"{name}.py"
-        found = [m for m in mutants(path.name, path.read_text()) if (m.file, m.key) not in known]
+        every = list(mutants(path.name, path.read_text()))
+        found = [m for m in every if (m.file, m.key) not in known]
+        gone = [key for file, key in known if file == path.name and key not in {m.key for m in every}]
+        for key in gone:
+            print(f"{EQUIVALENT.name} lists a guard that {path.name} no longer has: {key}")
         with ThreadPoolExecutor(args.jobs) as pool:
             alive = [
                 m for m, lives in zip(found, pool.map(partial(survives, tests=TESTS), found), strict=True) if lives
@@ -76,9 +80,9 @@ def main() -> int:
         for mutant in alive:
             print(f"{PASSES / mutant.file}:{mutant.line}: nothing notices that this is gone from {mutant.key}")
         print(f"{name}: {len(found)} guards removed, {len(found) - len(alive)} noticed", flush=True)
-        total, survivors = total + len(found), survivors + len(alive)
+        total, survivors, stale = total + len(found), survivors + len(alive), stale + len(gone)
     print(f"{total} guards removed, {total - survivors} noticed; {len(known)} more change nothing (equivalent.txt)")
-    return 1 if survivors else 0
+    return 1 if survivors or stale else 0
 
 
 if __name__ == "__main__":
