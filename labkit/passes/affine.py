@@ -60,6 +60,8 @@ def affine_through_movers(view: View, node: Node) -> Rewrite | None:
         absorber = ABSORBERS.get(producer.op) if producer and not producer.domain else None
         if producer is None or absorber is None or view.readers(producer.output) > 1:
             continue
+        if movers[0].inputs[0] != producer.output:
+            continue  # the statistics of a batch
         axis = absorber.channel_axis(producer)
         for mover in movers:
             axis = None if axis is None else _axis_behind(mover, axis)

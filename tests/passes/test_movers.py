@@ -16,7 +16,7 @@ def ops(graph):
 
 # name: (nodes from x, which is float[1, 3, 4, 5], to y; rank of y; operators left)
 ROWS = {
-    "a row of pixels squeezed": (f"a = ReduceMax <axes: ints = [2]> (x) c = Conv(a, w) s = Squeeze(c, two) y = {BN} (s, k, k, k, k)", 3,
+    "a row of pixels squeezed": (f"a = ReduceMax <axes: ints = [2]> (x) c = Conv(a, w) s = Squeeze(c, one) y = {BN} (s, k, k, k, k)", 3,
                                  "ReduceMax Conv Squeeze"),
     "pixels in one row": (f"c = Conv(x, w) r = Reshape(c, row) y = {BN} (r, k, k, k, k)", 3, "Conv Reshape"),
     "rows and columns swapped, then in one row": (
@@ -40,11 +40,14 @@ ROWS = {
         f"Conv Reshape {BN} Exp Reshape Add"),
     "the statistics of the batch": (
         f"c = Conv(x, w) r = Reshape(c, row) y, m, s = {BN} <training_mode: int = 1> (r, k, k, k, k)", 3, f"Conv Reshape {BN}"),
+    "a mean of the batch": (
+        f"o, m, s = {BN} <training_mode: int = 1> (x, k, k, k, k) u = Unsqueeze(m, two) a = Add(u, kk) z = Mul(o, a) y = Neg(z)", 4,
+        f"{BN} Add Unsqueeze Mul Neg"),
     "weights that are computed": (
         f"g = Exp(w) h = Mul(g, x1) c = Conv(x, h) r = Reshape(c, row) y = {BN} (r, k, k, k, k)", 3, f"Mul Conv Reshape {BN}"),
     "what has no weights": (f"e = Exp(x) r = Reshape(e, row) y = {BN} (r, k, k, k, k)", 3, f"Exp Reshape {BN}"),
 }  # fmt: skip
-CONSTANTS = {"w": f(3, 3, 1, 1), "v": f(3, 3), "k": f(3), "four": f(4), "five": f(5), "twelve": f(12), "two": i(2),
+CONSTANTS = {"w": f(3, 3, 1, 1), "v": f(3, 3), "k": f(3), "kk": f(3, 1, 1), "four": f(4), "five": f(5), "twelve": f(12), "one": i(2), "two": i(1, 2),
              "row": i(1, 3, 20), "image": i(1, 3, 4, 5), "rows": i(20, 3), "last": i(1, 4, 5, 3), "joined": i(1, 12, 5),
              "apart": i(1, 5, 4, 3)}  # fmt: skip
 
