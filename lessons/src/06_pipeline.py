@@ -120,7 +120,7 @@ my_shares.compare(products=products, the_rest=100 - products)
 # | pass | what it removes | why that is allowed |
 # |---|---|---|
 # | `no-ops` | Identity, inference Dropout, Reshape to the same shape | the output *is* the input |
-# | `merges` | two nodes in a row that one can do: Transposes, Clips, a Pad and a Conv | the pair computes the same |
+# | `merges` | two nodes in a row that one can do: Transposes, Slices, Clips, scales | the pair computes the same |
 # | `fold` | nodes whose inputs are all constant, shapes that are known | their result never changes |
 # | `affine` | BatchNormalization, or a number a channel, next to weights | s·(W·x + b − μ) + β is again a Conv |
 # | `share` | a node that computes what another one has | same inputs, same operator, not random |

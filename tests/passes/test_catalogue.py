@@ -94,6 +94,8 @@ MIDDLES = {
     "concat with nothing, axis from behind": (
         "c = Exp(a) b = Concat <axis: int = -1> (c, k, a)", {"k": f(2, 3, 0)}, "Exp Concat"),
     "expands in a row": ("c = Expand(k, s) d = Expand(c, t) b = Max(a, d)", {"k": f(4), "s": i(3, 4), "t": i(2, 3, 4)}, "Max"),
+    "expands that both widen": (
+        "r = ReduceMax <axes: ints = [0, 1]> (a) c = Expand(r, s) b = Expand(c, t)", {"s": i(3, 4), "t": i(2, 1, 4)}, "ReduceMax Expand Expand"),
     "clip open below": ("b = Clip(a, , h)", {"h": np.float32(2)}, "Clip"),
     "max and min": ("c = Max(a, l) b = Min(c, h)", {"l": n(0.25), "h": n(2)}, "Clip"),
     "max of max": ("c = Max(a, l) b = Max(c, h)", {"l": f(4), "h": f(3, 1)}, "Max"),

@@ -1,8 +1,10 @@
 """Affine maps behind Transposes and reshapes: absorbed where their values still meet the channels in front."""
 
+import onnx
 import pytest
 
 import labkit
+from labkit.onnx_io import from_model
 from tests.passes.test_catalogue import f, i
 
 BN = "BatchNormalization"
@@ -82,3 +84,32 @@ def test_statistics_for_each_position_are_no_map_of_channels(parse, opset):
         opset, w=f(3, 3, 1, 1), row=i(1, 3, 4), k=f(3, 4) if spatial else f(3),
     )  # fmt: skip
     assert ops(labkit.optimize(graph).graph) == (["Conv", "Reshape", BN] if spatial else ["Conv", "Reshape"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"c = Conv(x, w) r = Reshape(c, t) y = {BN} (r, k, k, k, k)",
+        f"f = com.acme.F(x) c = {BN} (f, k, k, k, k) r = Reshape(c, row) y = {BN} (r, k, k, k, k)",
+    ],
+    ids=["behind the mover", "in front of it"],
+)
+def test_channels_of_an_unknown_rank_are_nowhere(text):
+    head = """<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>
+        agraph (float[1, 3, 4, 5] x, int64["rank"] t) => (float["a", "b", "c"] y) <int64[3] row = {1, 3, 20}>"""
+    model = onnx.parser.parse_model(f"{head} {{ {text} }}")
+    weights = {"w": f(3, 3, 1, 1), "k": f(3)}
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in weights.items())
+    graph = from_model(model)
+    assert ops(labkit.optimize(graph).graph) == ops(graph)
+
+
+def test_statistics_of_another_size_than_the_channels_of_a_transposed_conv_are_refused(parse):
+    """Such a model is not valid; it must not end in an error of NumPy's."""
+    graph = parse(
+        f'agraph (float[1, "channels", 6, 6] x) => (float["a", "b", "c", "d"] y) {{ m = {BN} (x, k, k, k, k) y = ConvTranspose(m, w) }}',
+        k=f(4), w=f(3, 2, 3, 3),
+    )  # fmt: skip
+    report = labkit.optimize(graph)
+    assert report.graph is graph
+    assert [refusal.guard for refusal in report.refusals] == ["channels"]

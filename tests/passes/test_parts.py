@@ -1,9 +1,11 @@
 """Parts that are put together again, places without their axis, scales in a row, and what is spread for nothing."""
 
 import numpy as np
+import onnx
 import pytest
 
 import labkit
+from labkit.onnx_io import from_model
 from tests.passes.test_catalogue import f, i, n
 
 BIG = 2**63 - 1
@@ -42,6 +44,14 @@ ROWS = {
         {"two": i(0, 0), "one_two": i(1, 2), "two_one": i(0, 2), "four": i(1, 4)}, "Slice Slice Concat"),
     "slices by twos": (
         "a = Slice(x, i0, i2, i2, i2) b = Slice(x, i2, big, i2, i2) y = Concat <axis: int = 2> (a, b)", {}, "Slice Slice Concat"),
+    "slices by twos among others": (
+        "a = Slice(x, i0, i1, i2) b = Slice(x, i0, big, i2, i2) c = Slice(x, i1, big, i2) y = Concat <axis: int = 2> (a, b, c)",
+        {}, "Slice Slice Slice Concat"),
+    "clips to what could be places": (
+        "a = Clip(x, zero, one) b = Clip(x, one, two) y = Concat <axis: int = 0> (a, b)",
+        {"zero": np.float32(0), "one": np.float32(1), "two": np.float32(2)}, "Clip Clip Concat"),
+    "one axis of a place with two": (
+        "a = Gather <axis: int = 1> (x, place) y = Squeeze(a, i1)", {"place": i(2).reshape(1, 1)}, "Gather Squeeze"),
     "slices of two tensors": (
         "e = Exp(x) a = Slice(x, i0, i1, i2) b = Slice(e, i1, big, i2) y = Concat <axis: int = 2> (a, b)",
         {}, "Exp Slice Slice Concat"),
@@ -51,8 +61,10 @@ ROWS = {
     "scales of two axes": ("a = Mul(x, k) y = Mul(a, c)", {"k": f(4), "c": f(3, 1)}, "Mul Mul"),
     "a scale that is read elsewhere": ("a = Mul(x, k) b = Mul(a, c) y = Add(a, b)", {"k": f(4), "c": n(3)}, "Mul Mul Add"),
     "a number by what is scaled": ("a = Mul(x, k) y = Div(c, a)", {"k": f(4), "c": n(3)}, "Mul Div"),
+    "a sum, then a scale": ("a = Add(x, k) y = Mul(a, c)", {"k": f(4), "c": n(3)}, "Add Mul"),
     "sums in a row": ("a = Add(x, c) y = Sub(a, c)", {"c": n(2**23)}, "Add Sub"),
     "scales of which one is zero": ("a = Mul(x, k) y = Mul(a, c)", {"k": n(1, 0, 2, 3), "c": n(3)}, "Mul Mul"),
+    "a scale so small that digits are lost": ("a = Mul(x, k) y = Mul(a, c)", {"k": n(1e-40), "c": n(1e10)}, "Mul Mul"),
     "scales beyond the largest float": ("a = Mul(x, k) y = Mul(a, k)", {"k": n(1e30)}, "Mul Mul"),
     "scales below the smallest float": ("a = Mul(x, k) y = Mul(a, k)", {"k": n(1e-20)}, "Mul Mul"),
     "a scale by infinity": ("a = Mul(x, c) y = Div(a, k)", {"k": n(np.inf), "c": n(3)}, "Mul Div"),
@@ -85,7 +97,36 @@ def test_of_parts_and_scales_is_left_what_has_to_be(parse, name):
     graph = parse(f"agraph (float[2, 3, 4] x) => (float[{shape}] y) {{ {text} }}", **used)
     after = labkit.optimize(graph).graph
     assert ops(after) == left.split()
+    assert ops(graph) != ops(after) or after is graph, "what stays stays as it is"
     labkit.verify(graph, after)
+
+
+def test_a_place_and_an_axis_of_one_element_take_both_nodes(parse):
+    """A Gather at a scalar drops one axis, not two."""
+    graph = parse(
+        'agraph (float[1, 3, 4] x) => (float["p"] y) { a = Gather <axis: int = 1> (x, i2) y = Squeeze(a, both) }',
+        i2=i(2), both=i(0, 1),
+    )  # fmt: skip
+    assert labkit.optimize(graph).graph is graph
+
+
+def test_parts_of_an_unknown_rank_stay():
+    text = """<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>
+        agraph (float[2, 3] x) => (float["a", "b"] y, float["c"] z)
+        <int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}> {
+            f = com.acme.F(x) a = Slice(f, zero, one) b = Slice(f, one, two) y = Concat <axis: int = 0> (a, b)
+            g = Gather(f, one) q = Squeeze(g, zero) e = Expand(f, two) r = Expand(e, two) p = Softmax(r)
+            k = ArgMax <axis: int = -1> (p) s = Shape(f) w = Add(f, e) z = Concat <axis: int = 0> (q, r, k, s, w) }"""
+    graph = from_model(onnx.parser.parse_model(text))
+    assert labkit.optimize(graph).graph is graph
+
+
+def test_what_another_domain_calls_expand_is_not_known():
+    text = """<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>
+        agraph (float[2, 3] x, float[3] k) => (float[2, 3] y) <int64[2] s = {2, 3}, float[2, 3] e> {
+            e = com.acme.Expand(k, s) y = Add(x, e) }"""
+    graph = from_model(onnx.parser.parse_model(text))
+    assert labkit.optimize(graph).graph is graph
 
 
 # name: (nodes from x to y, operators left); the batches n and m are open.
@@ -95,6 +136,10 @@ OPEN = {
     "a row spread like x": ("s = Shape(x) z = Expand(k, s) y = Mul(x, z)", "Mul"),
     "a row spread like another": ("s = Shape(w) z = Expand(k, s) y = Mul(x, z)", "Shape Expand Mul"),
     "a shape that is fed": ("z = Expand(k, t) y = Mul(x, z)", "Expand Mul"),
+    "a shape that is fed behind one that is not": (
+        "s = Shape(x) z = Expand(k, s) y = Expand(z, t)",
+        "Shape Expand Expand",
+    ),
 }
 
 
