@@ -90,7 +90,7 @@ def test_statistics_for_each_position_are_no_map_of_channels(parse, opset):
     "text",
     [
         f"c = Conv(x, w) r = Reshape(c, t) y = {BN} (r, k, k, k, k)",
-        f"f = com.acme.F(x) c = {BN} (f, k, k, k, k) r = Reshape(c, row) y = {BN} (r, k, k, k, k)",
+        f"f = com.acme.F(x) g = Cast <to: int = 1> (f) c = {BN} (g, k, k, k, k) r = Reshape(c, row) y = {BN} (r, k, k, k, k)",
     ],
     ids=["behind the mover", "in front of it"],
 )
