@@ -47,7 +47,7 @@ ROWS = {
         f"g = Exp(w) h = Mul(g, x1) c = Conv(x, h) r = Reshape(c, row) y = {BN} (r, k, k, k, k)", 3, f"Mul Conv Reshape {BN}"),
     "what has no weights": (f"e = Exp(x) r = Reshape(e, row) y = {BN} (r, k, k, k, k)", 3, f"Exp Reshape {BN}"),
 }  # fmt: skip
-CONSTANTS = {"w": f(3, 3, 1, 1), "v": f(3, 3), "k": f(3), "kk": f(3, 1, 1), "four": f(4), "five": f(5), "twelve": f(12), "one": i(2), "two": i(1, 2),
+CONSTANTS = {"w": f(3, 3, 1, 1), "v": f(3, 3), "k": f(3), "kk": f(3, 1, 1), "single": f(1), "four": f(4), "five": f(5), "twelve": f(12), "one": i(2), "two": i(1, 2),
              "row": i(1, 3, 20), "image": i(1, 3, 4, 5), "rows": i(20, 3), "last": i(1, 4, 5, 3), "joined": i(1, 12, 5),
              "apart": i(1, 5, 4, 3)}  # fmt: skip
 
@@ -89,8 +89,10 @@ def test_statistics_for_each_position_are_no_map_of_channels(parse, opset):
     [
         f"c = Conv(x, w) r = Reshape(c, t) y = {BN} (r, k, k, k, k)",
         f"r = Reshape(x, t) m = {BN} (r, k, k, k, k) s = Reshape(m, row) y = {BN} (s, k, k, k, k)",
+        f"r = Reshape(x, t) m = {BN} (r, k, k, k, k) s = Reshape(m, row) y = Relu(s)",
+        f"r = Reshape(x, t) m = {BN} (r, k, k, k, k) s = Reshape(m, row) y = Mul(s, single)",
     ],
-    ids=["behind the mover", "in front of it"],
+    ids=["behind the mover", "in front of it", "under elementwise work", "under a scale"],
 )
 def test_channels_of_an_unknown_rank_are_nowhere(parse, text):
     inputs = 'float[1, 3, 4, 5] x, int64["rank"] t'
