@@ -29,7 +29,7 @@ check: .venv/.dev ## style, types, imports and the fast tests, in about five min
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
-	@$(FAST_START) $(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile -m "not slow and not browser" labkit tests $(ARGS)
+	@$(FAST_START) $(BIN)/python -m pytest -m "not slow and not browser" --numprocesses=$(JOBS) --dist=loadfile labkit tests $(ARGS)
 
 bench: .venv/.dev ## measure: one table a script of tests/bench
 	@missed=0; for script in tests/bench/*.py; do $(BIN)/python $$script || missed=1; done; exit $$missed

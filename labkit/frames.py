@@ -96,12 +96,13 @@ def place(node: Node, value: Value, extents: Extents) -> Place:
     if node.op.startswith("Reduce") and position > 0:  # the axes: they say what to do and are read whole
         return Place((-1,) * len(own), own)
     if position in _ALONG_CHANNELS.get(node.op, ()) and len(own) == 1:
-        axes: tuple[int, ...] = (1,)
+        axes: tuple[int, ...] = (1 + len(extents) - len(dims(node.uses[0])),)
     else:
         axes = tuple(range(len(extents) - len(own), len(extents)))
         while axes and axes[0] < 0 and own[0] == 1:
             axes, own = axes[1:], own[1:]
-    if any(axis < 0 or extent not in (1, extents[axis]) for axis, extent in zip(axes, own, strict=True)):
+    along = dict(enumerate(extents))
+    if any(axis not in along or extent not in (1, along[axis]) for axis, extent in zip(axes, own, strict=True)):
         raise Unfit(f"{value} does not lie in {'×'.join(map(str, extents))}")
     return Place(axes, own)
 

@@ -10,6 +10,7 @@ import pytest
 
 import labkit
 from labkit.bodies import inline
+from labkit.frames import place
 from labkit.hardware import Hardware
 from labkit.passes.fuse import Candidate, Fuse, candidates
 from labkit.text import to_text
@@ -127,3 +128,27 @@ def test_the_candidates_say_what_they_save_and_need(chain):
     assert candidate.saved_bytes >= 3_211_264 - 4 * 1024
     assert 0 < candidate.working_set_bytes <= NPU.sram_bytes
     assert "less" in candidate.why
+
+
+@pytest.mark.parametrize("op", ["ReduceL1", "ReduceMax"])
+def test_statistics_behind_a_reduction_that_drops_their_axis_fit_no_kernel_of_rows(parse, op):
+    """The channels of y are the second of three axes; what the reduction leaves has one."""
+    graph = parse(
+        f"agraph (float[1, 1, 4] x) => (float[1, 1, 4] y) {{ r = {op} <axes: ints = [0, 1], keepdims: int = 0> (x) "
+        "d = Div(r, x) y = BatchNormalization(d, k, k, k, v) }",
+        v=np.ones(1, np.float32), k=np.full(1, 0.5, np.float32),
+    )  # fmt: skip
+    for level in ("extended", "all"):
+        labkit.verify(graph, labkit.optimize(graph, level).graph)
+
+
+def test_channels_are_counted_from_the_first_axis_of_what_is_normalised(parse):
+    """In a kernel of four axes the second of three is the third."""
+    graph = parse(
+        "agraph (float[3, 2, 5] x, float[4, 3, 2, 5] z) => (float[4, 3, 2, 5] y) "
+        "{ n = BatchNormalization(x, k, k, k, k) y = Add(n, z) }",
+        k=np.full(2, 0.5, np.float32),
+    )  # fmt: skip
+    node = labkit.optimize(graph, "extended").graph.nodes[0]
+    frame = place(node.steps[0], node.steps[0].inputs[1], (4, 3, 2, 5))
+    assert (frame.axes, frame.extents) == ((2,), (2,))
