@@ -16,7 +16,7 @@ from labkit.graph import Array, Node, Shape, Value
 from labkit.ops.call import product
 from labkit.passes.reshaping import RESHAPES
 from labkit.passes.rewriting import Refusal, Rewrite, Table, View
-from labkit.passes.weights import ABSORBERS, Affine, absorb_before, gemm_before, scale_before
+from labkit.passes.weights import ABSORBERS, Absorber, Affine, absorb_before, gemm_before, scale_before
 
 _MOVERS = {"Transpose", *RESHAPES}
 _ARITHMETIC = {"Mul", "Div", "Add", "Sub", "Sum", "Neg"}
@@ -34,45 +34,38 @@ class _Found:
 def affine_into_producer(view: View, node: Node) -> Rewrite | Refusal | None:
     """Conv, ConvTranspose, Gemm, MatMul or BatchNormalization → affine becomes one node of the first kind.
 
-    Weights are copied, so a node that shares them keeps its own.
+    Weights are copied, so a node that shares them keeps its own. Nodes between the two that only move elements, such as
+    a Squeeze or a Transpose, stay behind what has absorbed the map, as long as its values still meet their channels.
     """
     for x in dict.fromkeys(value for value in node.inputs if value):
-        producer = view.producer(x)
-        absorber = ABSORBERS.get(producer.op) if producer and not producer.domain else None
-        if producer is None or absorber is None:
-            continue
-        axis = absorber.channel_axis(producer)
-        found = None if axis is None else _affine(view, node, x, axis)
-        if isinstance(found, Refusal):
-            return found
-        if found is None:
-            continue
-        return _second_reader(view, producer) or absorber.absorb(view, producer, found.affine, node)
-    return None
-
-
-def affine_through_movers(view: View, node: Node) -> Rewrite | None:
-    """The same where nodes stand between that only move elements, such as a Squeeze or a Transpose: they stay, behind
-    what has absorbed the map, as long as its values still meet their channels."""
-    for x in dict.fromkeys(value for value in node.inputs if value):
         movers = _movers(view, x)
-        producer = view.producer(movers[0].inputs[0]) if movers else None
+        made = movers[0].inputs[0] if movers else x
+        producer = view.producer(made)
         absorber = ABSORBERS.get(producer.op) if producer and not producer.domain else None
-        if producer is None or absorber is None or view.readers(producer.output) > 1:
-            continue
-        if movers[0].inputs[0] != producer.output:
-            continue  # the statistics of a batch
+        if producer is None or absorber is None or made != producer.output:
+            continue  # nobody with weights, or the statistics of a batch
         axis = absorber.channel_axis(producer)
         for mover in movers:
             axis = None if axis is None else _axis_behind(mover, axis)
         found = None if axis is None else _affine(view, node, x, axis)
-        if not isinstance(found, _Found):
-            continue
-        first = Value(view.fresh(f"{producer.output.name}_scaled"), producer.output.type)
-        absorbed = absorber.absorb(view, producer, found.affine, replace(node, outputs=(first,)))
-        if isinstance(absorbed, Rewrite):
-            return absorbed._replace(nodes=(*absorbed.nodes, *_moved(view, movers, first, node)))
+        if isinstance(found, Refusal):
+            return found
+        if found is not None:
+            return _second_reader(view, producer) or _absorbed(view, producer, absorber, found.affine, movers, node)
     return None
+
+
+def _absorbed(
+    view: View, producer: Node, absorber: Absorber, affine: Affine, movers: Sequence[Node], last: Node
+) -> Rewrite | Refusal | None:
+    """The producer with the map in its weights and the movers behind it, in the place of ``last``."""
+    if not movers:
+        return absorber.absorb(view, producer, affine, last)
+    first = Value(view.fresh(f"{producer.output.name}_scaled"), producer.output.type)
+    found = absorber.absorb(view, producer, affine, replace(last, outputs=(first,)))
+    if not isinstance(found, Rewrite):
+        return found
+    return found._replace(nodes=(*found.nodes, *_moved(view, movers, first, last)))
 
 
 def _movers(view: View, x: Value) -> list[Node]:
@@ -218,7 +211,7 @@ def _batch_norm(view: View, node: Node, x: Value, axis: int) -> _Found | Refusal
 
 
 AFFINE: Table = {
-    **dict.fromkeys(("BatchNormalization", *_ARITHMETIC), (affine_into_producer, affine_through_movers)),
+    **dict.fromkeys(("BatchNormalization", *_ARITHMETIC), (affine_into_producer,)),
     **dict.fromkeys(("Conv", "ConvTranspose"), (affine_into_conv_behind,)),
     "MatMul": (scale_into_product_behind,),
     "Gemm": (affine_into_gemm_behind,),

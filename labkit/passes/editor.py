@@ -75,7 +75,7 @@ class Editor:
 
     def _typed_again(self, node: Node) -> Node:
         types = infer_types(node, self.constant, self.opsets)
-        outputs = tuple(value and _better(value, kind) for value, kind in zip(node.outputs, types, strict=True))
+        outputs = tuple(value and better(value, kind) for value, kind in zip(node.outputs, types, strict=True))
         for old, new in zip(node.outputs, outputs, strict=True):
             if old is not new and new is not None:
                 self._instead[new.name] = new
@@ -164,7 +164,7 @@ def _is_settled(node: Node) -> bool:
     return all(value.type is not None and value.type.is_static for value in node.results)
 
 
-def _better(value: Value, found: TensorType | None) -> Value:
+def better(value: Value, found: TensorType | None) -> Value:
     """The value with a type that inference now knows better; dims once known are never forgotten."""
     if found is None or found.shape is None or value.opaque or found == value.type:
         return value

@@ -14,6 +14,7 @@ from labkit.errors import GraphError
 from labkit.graph import Array, Node, Shape, TensorType, Value
 from labkit.interpreter import evaluate
 from labkit.ops.call import broadcast_shapes
+from labkit.passes.editor import better
 from labkit.passes.rewriting import Rewrite, Table, View, before
 from labkit.passes.shapes import known_dims
 from labkit.passes.transposes import BINARY, UNARY
@@ -54,7 +55,7 @@ def unspread(view: View, node: Node) -> Rewrite | None:
         if shape is None or _common([*others, narrow.shape]) != shape:
             continue
         inputs = tuple(narrow if i == index else old for i, old in enumerate(node.inputs))
-        out = Value(node.output.name, TensorType(shape, node.output.dtype or ""))
+        out = better(node.output, TensorType(shape, node.output.dtype or ""))
         return Rewrite((replace(node, inputs=inputs, outputs=(out,)),), constants)
     return None
 
