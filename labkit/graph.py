@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -32,11 +32,14 @@ class Node:
     domain: str = ""
     name: str = ""
     body: Graph | None = None
+    bodies: tuple[Graph, ...] = field(init=False, repr=False)  # the graphs among the attributes
     uses: tuple[Value, ...] = field(init=False, repr=False)  # what it reads: its inputs, what inner graphs capture
     results: tuple[Value, ...] = field(init=False, repr=False)  # the outputs that are there
 
     def __post_init__(self) -> None:
-        captured = chain.from_iterable(body.captures for body in self.bodies) if self.attrs else ()
+        bodies = tuple(_graphs(self.attrs)) if self.attrs else ()
+        captured = chain.from_iterable(body.captures for body in bodies) if bodies else ()
+        object.__setattr__(self, "bodies", bodies)
         object.__setattr__(self, "uses", (*filter(None, self.inputs), *captured))
         object.__setattr__(self, "results", tuple(filter(None, self.outputs)))
         if self.body is None:
@@ -63,20 +66,9 @@ class Node:
         named = self.name or next((out.name for out in self.outputs if out), "")
         return f"{self.op} {named!r}"
 
-    @property
-    def bodies(self) -> tuple[Graph, ...]:
-        """The graphs among the attributes."""
-        found: list[Graph] = []
-        for attr in self.attrs.values():
-            if isinstance(attr, Graph):
-                found.append(attr)
-            elif isinstance(attr, tuple) and attr and isinstance(attr[0], Graph):
-                found += attr
-        return tuple(found)
-
     def rename(self, new: Mapping[str, Value]) -> Node:
         """This node reading ``new[name]`` wherever it read ``name``, inside its inner graphs too."""
-        attrs = self.with_bodies(lambda body: body.rename_captures(new)).attrs if self.attrs else self.attrs
+        attrs = self.with_bodies(lambda body: body.rename_captures(new)).attrs if self.bodies else self.attrs
         inputs = tuple([value and new.get(value.name, value) for value in self.inputs])
         if attrs is self.attrs and all(map(operator.is_, inputs, self.inputs)):
             return self
@@ -88,6 +80,14 @@ class Node:
             return self
         new = replace(self, attrs={name: _changed(attr, change) for name, attr in self.attrs.items()})
         return self if all(one is two for one, two in zip(new.bodies, self.bodies, strict=True)) else new
+
+
+def _graphs(attrs: Mapping[str, Any]) -> Iterator[Graph]:
+    for attr in attrs.values():
+        if isinstance(attr, Graph):
+            yield attr
+        elif isinstance(attr, tuple) and attr and isinstance(attr[0], Graph):
+            yield from attr
 
 
 def _changed(attr: Any, change: Callable[[Graph], Graph]) -> Any:

@@ -15,6 +15,7 @@ from labkit.errors import GraphError
 from labkit.graph import Array, Dim, Graph, Node, TensorType, Value
 from labkit.inference import infer_types
 from labkit.schemas import check, check_text
+from labkit.tensor_protos import to_array, to_value
 
 Constant: TypeAlias = Callable[[Value | None], Array | None]
 Answer: TypeAlias = tuple[Mapping[str, Any], tuple[TensorType | None, ...]]  # attributes, types of outputs
@@ -55,13 +56,13 @@ class Importer:
     ) -> Graph:
         if proto.sparse_initializer:
             raise GraphError(f"graph {proto.name!r} holds sparse initializers, which labkit does not read")
-        constants = {tensor.name: protos.to_array(tensor) for tensor in proto.initializer} | dict(weights or {})
+        constants = {tensor.name: to_array(tensor) for tensor in proto.initializer} | dict(weights or {})
         # Before IR 4 every constant had to be listed among the inputs; since then, being listed means it can be fed.
         listed = self.ir_version < 4
-        inputs = tuple(protos.to_value(i) for i in proto.input if not (listed and i.name in constants))
+        inputs = tuple(to_value(i) for i in proto.input if not (listed and i.name in constants))
         known = {**outside, **{name: Value(name, TensorType.of(array)) for name, array in constants.items()}}
         known |= {value.name: _as_read(value) if self.depth else value for value in inputs}
-        declared = {info.name: protos.to_value(info) for info in (*proto.value_info, *proto.output)}
+        declared = {info.name: to_value(info) for info in (*proto.value_info, *proto.output)}
         overridable = {value.name for value in inputs}
 
         def constant(value: Value | None) -> Array | None:
@@ -77,7 +78,7 @@ class Importer:
             nodes.append(self.node(line, known, constant, declared))
             for value in nodes[-1].results:
                 known[value.name] = value
-        outputs = tuple(_output(protos.to_value(info), known.get(info.name)) for info in proto.output)
+        outputs = tuple(_output(to_value(info), known.get(info.name)) for info in proto.output)
         captures = _captures(outside, known, nodes, outputs) if outside else ()
         return Graph(proto.name, inputs, outputs, tuple(nodes), constants, dict(self.opsets), captures)
 

@@ -11,7 +11,8 @@ from onnx import TensorProto, helper
 
 from labkit.build import infer
 from labkit.graph import Array, Node, TensorType, Value
-from labkit.protos import node_proto, to_graph_proto, to_tensor, to_type, type_proto
+from labkit.protos import node_proto, to_graph_proto
+from labkit.tensor_protos import to_tensor, to_type, type_proto
 
 _SMALL_CONSTANT = 1024  # elements: shapes, axes and sizes are read by inference, weights are not
 

@@ -20,6 +20,7 @@ from labkit.errors import GraphError
 from labkit.functions import check_unfolding
 from labkit.graph import Array, Graph, TensorType, Value
 from labkit.importer import Importer
+from labkit.tensor_protos import ElsewhereError, value_info
 
 _NO_MODEL = (
     "not an ONNX model, or one that is cut off or nested deeper than protobuf reads; expected a protobuf ModelProto"
@@ -47,7 +48,7 @@ def load(path: str | os.PathLike[str]) -> Graph:
         with held_back():
             try:
                 return from_model(model, weights)
-            except protos.ElsewhereError:
+            except ElsewhereError:
                 _fetch(model, path.parent)
                 return from_model(model, weights)
     except GraphError as error:
@@ -145,7 +146,7 @@ def _check(model: ModelProto, weights: Mapping[str, TensorType]) -> None:
     """
     checked = ModelProto()
     checked.CopyFrom(model)
-    checked.graph.input.extend(protos.value_info(Value(name, kind)) for name, kind in weights.items())
+    checked.graph.input.extend(value_info(Value(name, kind)) for name, kind in weights.items())
     try:
         try:
             onnx.checker.check_model(checked, full_check=True)

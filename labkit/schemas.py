@@ -12,7 +12,8 @@ from onnx import AttributeProto, GraphProto, TensorProto
 
 from labkit.errors import GraphError
 from labkit.graph import Graph, Node
-from labkit.protos import elem_type, to_attribute
+from labkit.protos import to_attribute
+from labkit.tensor_protos import elem_type
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ _ML_DTYPES = {"bfloat16": 2}
 _ONE_BYTE = ("float8", "float4", "int4", "uint4", "int2", "uint2", "string", "object")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TensorType:
     """Shape and element type of a tensor. ``shape`` is None when even the rank is unknown.
 
@@ -76,7 +76,7 @@ def itemsize(dtype: str) -> int:
     return _ML_DTYPES.get(dtype) or np.dtype(dtype).itemsize
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Value:
     """A name and the type of what it stands for. What is no tensor (a sequence, an optional) has no ``type`` but, where
     the file declares one, ``opaque``: ONNX's own spelling of it, which is handed on unread."""

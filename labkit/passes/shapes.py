@@ -15,7 +15,7 @@ from labkit.build import make_node
 from labkit.graph import Dim, Node, TensorType, Value
 from labkit.ops.call import product
 from labkit.passes.rewriting import Rewrite, Table, View, forward
-from labkit.protos import elem_type
+from labkit.tensor_protos import elem_type
 
 _DEEPEST = 24  # links of a chain; real ones have five
 _LONGEST = 64  # dims of a shape

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from labkit.graph import Graph, TensorType, Value
-from labkit.protos import elem_type
+from labkit.tensor_protos import elem_type
 from tests.fuzz.computers import COMPUTERS, unary
 from tests.fuzz.draft import Draft, Unsuitable
 from tests.fuzz.movers import MOVERS, axes_of, static

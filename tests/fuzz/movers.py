@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from labkit.graph import Value
-from labkit.protos import elem_type
+from labkit.tensor_protos import elem_type
 from tests.fuzz.draft import FLOATS, Draft, Unsuitable
 
 ALL = (*FLOATS, "int64", "int32", "bool")

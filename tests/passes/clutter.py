@@ -9,7 +9,7 @@ import numpy as np
 
 from labkit.graph import Graph, Node, TensorType, Value, read_only
 from labkit.inference import infer_types
-from labkit.protos import elem_type
+from labkit.tensor_protos import elem_type
 
 
 class Clutter:
