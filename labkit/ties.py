@@ -22,22 +22,35 @@ HARDLY_ROUNDED = frozenset({"LogSoftmax", "Softmax"})
 
 def left_open(graph: Graph, feeds: Mapping[str, Array]) -> frozenset[str]:
     """The outputs of a graph that these inputs leave open: those that hang on an ArgMax of a Softmax whose rounding
-    makes two elements equal, or that NaN and infinities run into. None, where labkit cannot run the Softmax."""
-    places = {node.output.name: tuple(_softmaxes(graph, node)) for node in graph.nodes if node.op == "ArgMax"}
+    makes two elements equal, or that NaN and infinities run into. None, where labkit cannot run the Softmax. Nobody
+    sees what runs within a node: an output is open when such an ArgMax may."""
+    places = dict(_places(graph))
     logits = {value.name: value for found in places.values() for value, _ in found}
-    if not logits:
+    hidden = {value.name for node in graph.holders if any(map(_holds, node.bodies)) for value in node.results}
+    if not logits and not hidden:
         return frozenset()
     try:
         arrays = run(replace(graph, outputs=tuple(logits.values())), feeds)
     except LabError:
-        return frozenset()
-    open_values = {
-        name for name, found in places.items() if any(_ties(arrays[value.name], axis) for value, axis in found)
-    }
+        arrays, places = {}, {}
+    ties = {name for name, found in places.items() if any(_ties(arrays[value.name], axis) for value, axis in found)}
+    open_values = ties | hidden
     for node in graph.nodes:
         if any(value.name in open_values for value in node.uses):
             open_values |= {value.name for value in node.results}
     return frozenset(value.name for value in graph.outputs if value.name in open_values)
+
+
+def _places(graph: Graph) -> Iterator[tuple[str, tuple[tuple[Value, int], ...]]]:
+    """Each ArgMax that has a Softmax in front, by the name of its output, with what every such Softmax reads."""
+    for node in graph.nodes:
+        if node.op == "ArgMax" and (found := tuple(_softmaxes(graph, node))):
+            yield node.output.name, found
+
+
+def _holds(graph: Graph) -> bool:
+    """Whether an ArgMax of a Softmax runs in a graph within others, or further inside."""
+    return any(_places(graph)) or any(_holds(body) for node in graph.holders for body in node.bodies)
 
 
 def _softmaxes(graph: Graph, node: Node) -> Iterator[tuple[Value, int]]:

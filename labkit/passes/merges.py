@@ -12,6 +12,7 @@ from labkit.passes.reshaping import RESHAPES, to_shape
 from labkit.passes.rewriting import Rewrite, Table, View, before, forward
 
 _SELF_INVERSE = {"Neg", "Not"}
+_SCALES = {"Mul", "Div", "Neg"}
 
 
 def transpose_of_transpose(view: View, node: Node) -> Rewrite | None:
@@ -112,7 +113,7 @@ def where_of_not(view: View, node: Node) -> Rewrite | None:
 
 
 def scale_of_scale(view: View, node: Node) -> Rewrite | None:
-    """x·k₁·k₂ is x·(k₁k₂), and so it is with quotients. (Sums are left: x + 2²³ − 2²³ rounds x.)"""
+    """x·k₁·k₂ is x·(k₁k₂), and so it is with quotients and signs. (Sums are left: x + 2²³ − 2²³ rounds x.)"""
     outer = _scale(view, node)
     between = view.producer(outer[0]) if outer else None
     inner = _scale(view, between) if between and not between.domain else None
@@ -127,9 +128,11 @@ def scale_of_scale(view: View, node: Node) -> Rewrite | None:
 
 
 def _scale(view: View, node: Node) -> tuple[Value, Array] | None:
-    """What a Mul or a Div by a constant of floats scales, and by what, in double precision."""
-    if node.op not in ("Mul", "Div") or node.output.dtype not in ("float32", "float64"):
+    """What a Neg, or a Mul or a Div by a constant, of floats scales, and by what, in double precision."""
+    if node.op not in _SCALES or node.output.dtype not in ("float32", "float64"):
         return None
+    if node.op == "Neg":
+        return node.uses[0], np.array(-1.0)
     for x, constant in (node.inputs, node.inputs[::-1]):
         array = view.constant(constant)
         if x is None or array is None or (node.op == "Div" and x is not node.inputs[0]):
@@ -160,10 +163,11 @@ MERGES: Table = {
     **dict.fromkeys(("Shape", "Size"), (shape_of_alike,)),
     "Transpose": (transpose_of_transpose,),
     **dict.fromkeys(RESHAPES, (reshape_of_reshape,)),
-    **dict.fromkeys(_SELF_INVERSE | {"Abs", "Sign"}, (cancel_or_repeat,)),
+    **dict.fromkeys(("Abs", "Not", "Sign"), (cancel_or_repeat,)),
+    "Neg": (cancel_or_repeat, scale_of_scale),
     "Relu": (clip_of_clip,),
     "Clip": (clip_of_clip,),
     "Cast": (cast_of_cast,),
     "Where": (where_of_not,),
-    **dict.fromkeys(("Mul", "Div"), (scale_of_scale,)),
+    **dict.fromkeys(_SCALES - {"Neg"}, (scale_of_scale,)),
 }

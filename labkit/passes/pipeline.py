@@ -30,6 +30,8 @@ from labkit.passes.pads import PADS
 from labkit.passes.parts import PARTS
 from labkit.passes.permuted import PERMUTED
 from labkit.passes.products import PRODUCTS
+from labkit.passes.quantised import QUANTISED
+from labkit.passes.repeated import REPEATED
 from labkit.passes.report import Report, Step
 from labkit.passes.rewriting import Pass, Sweep, combined
 from labkit.passes.sequences import SEQUENCES
@@ -44,7 +46,10 @@ from labkit.passes.unit_axes import UNITS, UNITS_SINK
 # nodes are shared before a Transpose moves away from the others.
 PASSES: dict[str, Pass] = {
     "no-ops": Sweep("no-ops", NO_OPS),
-    "merges": Sweep("merges", combined(SIGNS, MERGES, PARTS, UNITS, EXTREMES, GATES, PRODUCTS, SPREAD, SEQUENCES)),
+    "merges": Sweep(
+        "merges",
+        combined(SIGNS, MERGES, REPEATED, PARTS, UNITS, EXTREMES, GATES, PRODUCTS, SPREAD, SEQUENCES, QUANTISED),
+    ),
     "fold": Sweep("fold", combined(CONTROL, SHAPES, FOLD)),
     "affine": Sweep("affine", AFFINE),
     "share": share,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from labkit.graph import Node, Value
-from labkit.passes.rewriting import Refusal, Rewrite, Table, View
+from labkit.graph import Node, Shape, TensorType, Value
+from labkit.passes.editor import better
+from labkit.passes.reshaping import RESHAPES
+from labkit.passes.rewriting import Refusal, Rewrite, Table, View, before
+from labkit.passes.shapes import known_dims
 
 _FLOATS = {"float16", "float32", "float64", "bfloat16"}
 
@@ -87,7 +90,48 @@ def transpose_into_gemm(view: View, node: Node) -> Rewrite | None:
     return None
 
 
+def product_of_rows(view: View, node: Node) -> Rewrite | None:
+    """A tensor taken as a matrix of rows, times a matrix, and taken apart again: the product does without, as it works
+    on the last axis. A bias is then added behind it, as a Gemm has two axes."""
+    product = before(view, node, {"MatMul", "Gemm"})
+    if product is None or view.readers(product.output) > 1:
+        return None
+    rows = before(view, product, RESHAPES)
+    if rows is None or view.readers(rows.output) > 1 or not rows.uses[0].shape or rows.output.shape is None:
+        return None
+    (*lead, last), x, w = rows.uses[0].shape, rows.uses[0], product.uses[1]
+    if w.shape is None or len(w.shape) != 2 or last != rows.output.shape[-1]:
+        return None
+    shape = (*lead, w.shape[1])
+    if not _makes(view, node, shape) or any(product.attrs.get(name, usual) != usual for name, usual in _PLAIN.items()):
+        return None
+    out = better(node.output, TensorType(shape, node.output.dtype or ""))
+    bias = product.uses[2] if len(product.uses) > 2 else None
+    if bias is None:
+        return Rewrite((Node("MatMul", (x, w), (out,), name=product.name),))
+    if bias.shape is None or len(bias.shape) > len(shape) or any(dim != 1 for dim in bias.shape[:-1]):
+        return None
+    inside = Value(view.fresh(f"{out.name}_product"), out.type)
+    plain = Node("MatMul", (x, w), (inside,), name=product.name)
+    return Rewrite((plain, Node("Add", (inside, bias), (out,), name=node.name)))
+
+
+_PLAIN = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
+
+
+def _makes(view: View, node: Node, shape: Shape) -> bool:
+    """Whether a reshape leads to this shape; one dim may be left to it (−1), as then no other one would fit."""
+    if node.output.shape == shape:
+        return True
+    dims = known_dims(view, node.inputs[1]) if node.op == "Reshape" else None
+    if dims is None or len(dims) != len(shape) or 0 in dims:
+        return False
+    free = [dim for dim, wanted in zip(dims, shape, strict=True) if dim != wanted]
+    return free in ([], [-1])
+
+
 PRODUCTS: Table = {
+    **dict.fromkeys(RESHAPES, (product_of_rows,)),
     "Add": (bias_into_gemm,),
     "Sum": (bias_into_gemm,),
     "MatMul": (transpose_into_product,),

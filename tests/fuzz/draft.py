@@ -16,7 +16,7 @@ FLOATS = ("float32", "float64", "float16")
 # What rounds otherwise once weights have been folded: all behind it is compared within a tolerance, so it must not
 # reach an operator that jumps (Floor) or that blows differences up (Exp).
 ROUNDING = {"Conv", "ConvTranspose", "Gemm", "MatMul", "BatchNormalization", "AveragePool", "GlobalAveragePool",
-            "LRN", "Softmax"}  # fmt: skip
+            "LRN", "Softmax", "ReduceL1", "ReduceMean", "ReduceSum"}  # fmt: skip
 # Whose zero may be +0 or −0: max(−0, 0) is either, −0 + 0 is +0, and onnxruntime's Where adds 0 to what it picks. So
 # nothing may be divided by it. (That x + 0 is x holds but for this sign.)
 UNSIGNED = {"Relu", "Clip", "Max", "Min", "Add", "Sum", "Mean", "Where", "Dropout"}

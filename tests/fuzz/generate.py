@@ -13,7 +13,7 @@ from labkit.tensor_protos import elem_type
 from tests.fuzz.computers import COMPUTERS, unary
 from tests.fuzz.draft import Draft, Unsuitable
 from tests.fuzz.movers import MOVERS, axes_of, static
-from tests.fuzz.parts import gather, sliced
+from tests.fuzz.parts import gather, quantised, rows, sliced
 
 OPSETS = (9, 10, 11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 21, 22, 23, 24)
 
@@ -135,6 +135,7 @@ def twin(d: Draft) -> None:
 OTHERS: dict[str, tuple[Callable[[Draft], None], float]] = {
     "shape_chain": (shape_chain, 4), "filled": (filled, 2), "conditional": (conditional, 2.5),
     "training": (training, 2), "twin": (twin, 2.5), "sliced": (sliced, 1.5), "gather": (gather, 1.5),
+    "rows": (rows, 1.5), "quantised": (quantised, 0.7),
 }  # fmt: skip
 MAKERS = {**MOVERS, **COMPUTERS, **OTHERS}
 # What makes work for a rule when it stands right behind.
@@ -148,6 +149,7 @@ BEHIND = {
     "squeeze": ("unsqueeze", "normalise"),
     "cast": ("cast", "cast"), "slice": ("slice", "slice"), "clip": ("clip", "unary"),
     "unary": ("unary", "clip"), "concat": ("concat", "transpose"), "expand": ("binary",), "split": ("concat",),
+    "gather": ("gather",), "tile": ("tile",), "reduce": ("reduce",), "rows": ("binary", "reshape"),
 }  # fmt: skip
 
 

@@ -17,17 +17,17 @@ from tests.mutants.guards import Mutant, mutants
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSES = Path("labkit") / "passes"
-FILES = ("affine", "weights", "pads", "no_ops", "merges", "parts", "fold", "shapes", "slicing", "transposes",
-         "permuted", "reshaping", "unit_axes", "pad_order", "gates", "products", "sequences", "signs", "spread",
-         "extremes", "ranges", "cse", "control", "editor", "rewriting", "dead")  # fmt: skip
+FILES = ("affine", "weights", "pads", "no_ops", "merges", "repeated", "quantised", "parts", "fold", "shapes", "slicing",
+         "transposes", "permuted", "reshaping", "unit_axes", "pad_order", "gates", "products", "sequences", "signs",
+         "spread", "extremes", "ranges", "cse", "control", "editor", "rewriting", "dead")  # fmt: skip
 EQUIVALENT = Path(__file__).parent / "equivalent.txt"
 # All tests take less than 200; a mutant may well run for ever. The clock on the wall says little on a busy machine.
 CPU_SECONDS = 900
 # The fast tests of the passes, those that kill most first.
 TESTS = ("test_catalogue.py", "test_guards.py", "test_guards_of_shapes.py", "test_guards_of_axes.py",
          "test_guards_of_gates.py", "test_guards_of_resizes.py", "test_guards_of_ifs.py", "test_guards_of_dims.py",
-         "test_ties.py", "test_parts.py", "test_movers.py", "test_rules.py", "test_bug_reports.py",
-         "test_editor_and_sweep.py", "test_pipeline.py", "test_variations.py")  # fmt: skip
+         "test_ties.py", "test_parts.py", "test_repeated.py", "test_quantised.py", "test_movers.py", "test_rules.py",
+         "test_bug_reports.py", "test_editor_and_sweep.py", "test_pipeline.py", "test_variations.py")  # fmt: skip
 
 
 def equivalent() -> dict[tuple[str, str], str]:

@@ -27,7 +27,7 @@ ROWS = {
     "a product by pixels, channels to the front": (
         f"t = {LAST} (x) r = Reshape(t, rows) e = Exp(r) m = MatMul(e, v) b = Reshape(m, last) "
         f"p = Transpose <perm: ints = [0, 3, 1, 2]> (b) y = {BN} (p, k, k, k, k)", 4,
-        "Exp Transpose Reshape Gemm Reshape Transpose"),
+        "Exp Transpose MatMul Add Transpose"),
     "a scale of channels that went last": (f"c = Conv(x, w) t = {LAST} (c) r = Reshape(t, rows) y = Mul(r, k)", 2, "Conv Transpose Reshape"),
     "channels that went last, rows normalised": (
         f"c = Conv(x, w) t = {LAST} (c) y = {BN} (t, four, four, four, four)", 4, f"Conv Transpose {BN}"),

@@ -121,6 +121,14 @@ def test_parts_of_an_unknown_rank_stay():
     assert labkit.optimize(graph).graph is graph
 
 
+def test_a_place_in_a_tensor_of_unknown_rank_keeps_its_axis_though_the_file_says_what_is_left():
+    text = """<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>
+        agraph (float[2, 3] x) => (float[3] y) <int64[1] zero = {0}, int64[1] one = {1}> {
+            f = com.acme.F(x) a = Gather(f, one) y = Squeeze(a, zero) }"""
+    graph = from_model(onnx.parser.parse_model(text))
+    assert labkit.optimize(graph).graph is graph
+
+
 def test_what_another_domain_calls_expand_is_not_known():
     text = """<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>
         agraph (float[2, 3] x, float[3] k) => (float[2, 3] y) <int64[2] s = {2, 3}, float[2, 3] e> {

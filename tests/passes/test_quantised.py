@@ -1,0 +1,115 @@
+"""Quantisation: cuts that it makes anyway, and numbers that it gives back as they were."""
+
+import numpy as np
+import onnx
+import pytest
+
+import labkit
+from labkit.onnx_io import from_model
+from tests.passes.test_catalogue import n
+
+
+def ops(graph):
+    return [node.op for node in graph.nodes]
+
+
+def integers(dtype, *values):
+    return np.array(values[0] if len(values) == 1 else values, dtype)
+
+
+CONSTANTS = {
+    "s": n(0.5), "s2": n(0.25), "each": np.array([0.5, 1, 2], np.float32), "zero": n(0), "tiny": n(1e-40), "huge": n(1e32), "minus": n(-0.5),
+    "none": integers("uint8", 0), "three": integers("uint8", 3), "low": integers("int8", -128), "middle": integers("int8", 0),
+    "many": integers("uint8", 0, 0, 0), "mixed": integers("uint8", 0, 0, 1), "most": n(127.5), "less": n(127), "least": n(-64), "odd": n(0.2),
+}  # fmt: skip
+CUTS = {
+    "a relu before the smallest": ("a = Relu(x) y = QuantizeLinear(a, s, none)", "QuantizeLinear"),
+    "a relu, the zero point left out": ("a = Relu(x) y = QuantizeLinear(a, s)", "QuantizeLinear"),
+    "a relu before signed integers": ("a = Relu(x) y = QuantizeLinear(a, s, low)", "QuantizeLinear"),
+    "a relu before a zero point in the middle": ("a = Relu(x) y = QuantizeLinear(a, s, middle)", "Relu QuantizeLinear"),
+    "a relu before a zero point of three": ("a = Relu(x) y = QuantizeLinear(a, s, three)", "Relu QuantizeLinear"),
+    "a relu, a scale for each channel": ("a = Relu(x) y = QuantizeLinear(a, each, many)", "QuantizeLinear"),
+    "a relu, one zero point larger": ("a = Relu(x) y = QuantizeLinear(a, each, mixed)", "Relu QuantizeLinear"),
+    "a relu that is read elsewhere": ("a = Relu(x) b = QuantizeLinear(a, s, none) c = DequantizeLinear(b, s2, none) d = Add(a, c) y = QuantizeLinear(d, s, none)",
+                                      "Relu QuantizeLinear DequantizeLinear Add QuantizeLinear"),
+    "a clip to all there is": ("a = Clip(x, zero, most) y = QuantizeLinear(a, s, none)", "QuantizeLinear"),
+    "a clip to nearly all": ("a = Clip(x, zero, less) y = QuantizeLinear(a, s, none)", "Clip QuantizeLinear"),
+    "a clip from a little above": ("a = Clip(x, odd, most) y = QuantizeLinear(a, s, none)", "QuantizeLinear"),
+    "a clip from half a step above": ("a = Clip(x, s, most) y = QuantizeLinear(a, s, none)", "Clip QuantizeLinear"),
+    "a clip of one end": ("a = Clip(x, least) y = QuantizeLinear(a, s, middle)", "QuantizeLinear"),
+    "a clip whose bound is fed": ("a = Clip(x, z) y = QuantizeLinear(a, s, none)", "Clip QuantizeLinear"),
+    "a scale that is fed": ("a = Relu(x) y = QuantizeLinear(a, z, none)", "Relu QuantizeLinear"),
+    "a zero point that is fed": ("a = Relu(x) y = QuantizeLinear(a, s, z)", "Relu QuantizeLinear"),
+    "a scale below zero": ("a = Relu(x) y = QuantizeLinear(a, minus, none)", "Relu QuantizeLinear"),
+    "another operator": ("a = Exp(x) y = QuantizeLinear(a, s, none)", "Exp QuantizeLinear"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_cut_goes_where_the_quantisation_makes_it(parse, name):
+    text, left = CUTS[name]
+    used = {key: array for key, array in CONSTANTS.items() if f" {key}," in text or f" {key})" in text}
+    kind = "int8" if "low" in used or "middle" in used else "uint8"
+    second = f", {'uint8' if 's, z)' in text else 'float'} z" if " z" in text else ""
+    graph = parse(f"agraph (float[2, 3, 4] x{second}) => ({kind}[2, 3, 4] y) {{ {text} }}", **used)
+    after = labkit.optimize(graph).graph
+    assert ops(after) == left.split()
+    assert ops(graph) != ops(after) or after is graph, "what stays stays as it is"
+    labkit.verify(graph, after)
+
+
+BACK = {
+    "by the same steps": ("a = DequantizeLinear(x, s, three) b = QuantizeLinear(a, s, three) y = Max(b, b2)", "Max"),
+    "from nothing, left out once": ("a = DequantizeLinear(x, s) b = QuantizeLinear(a, s, none) y = Max(b, b2)", "Max"),
+    "a scale for each channel": ("a = DequantizeLinear(x, each, mixed) b = QuantizeLinear(a, each, mixed) y = Max(b, b2)", "Max"),
+    "by other steps": ("a = DequantizeLinear(x, s, three) b = QuantizeLinear(a, s2, three) y = Max(b, b2)", "DequantizeLinear QuantizeLinear Max"),
+    "from another zero": ("a = DequantizeLinear(x, s, three) b = QuantizeLinear(a, s, none) y = Max(b, b2)", "DequantizeLinear QuantizeLinear Max"),
+    "along another axis": ("a = DequantizeLinear(x, each, many) b = QuantizeLinear <axis: int = 2> (a, each, many) y = Max(b, b2)",
+                           "DequantizeLinear QuantizeLinear Max"),
+    "to another type": ("a = DequantizeLinear(x, s) b = QuantizeLinear(a, s, middle) c = Cast <to: int = 2> (b) y = Max(c, b2)",
+                        "DequantizeLinear QuantizeLinear Cast Max"),
+    "by steps that are fed": ("a = DequantizeLinear(x, z) b = QuantizeLinear(a, z) y = Max(b, b2)", "DequantizeLinear QuantizeLinear Max"),
+    "by steps that are fed once": ("a = DequantizeLinear(x, z) b = QuantizeLinear(a, s) y = Max(b, b2)", "DequantizeLinear QuantizeLinear Max"),
+    "by steps that are fed the second time": (
+        "a = DequantizeLinear(x, s) b = QuantizeLinear(a, z) y = Max(b, b2)", "DequantizeLinear QuantizeLinear Max"),
+    "by steps too small": ("a = DequantizeLinear(x, tiny) b = QuantizeLinear(a, tiny) y = Max(b, b2)", "DequantizeLinear QuantizeLinear Max"),
+    "by steps too large": ("a = DequantizeLinear(x, huge) b = QuantizeLinear(a, huge) y = Max(b, b2)", "DequantizeLinear QuantizeLinear Max"),
+    "changed in between": ("a = DequantizeLinear(x, s) r = Neg(a) b = QuantizeLinear(r, s) y = Max(b, b2)", "DequantizeLinear Neg QuantizeLinear Max"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BACK)
+def test_integers_come_back_from_floats_by_the_same_steps(parse, name):
+    text, left = BACK[name]
+    used = {key: array for key, array in CONSTANTS.items() if f" {key}," in text or f" {key})" in text}
+    second = ", float z" if " z" in text else ""
+    graph = parse(f"agraph (uint8[3, 3, 3] x, uint8[3, 3, 3] b2{second}) => (uint8[3, 3, 3] y) {{ {text} }}", **used)
+    after = labkit.optimize(graph).graph
+    assert ops(after) == left.split()
+    if "tiny" not in used and "huge" not in used:
+        labkit.verify(graph, after)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "agraph (float[3] x) => (float8e4m3fn[3] y) <float s = {0.5}, float8e4m3fn z> { r = Relu(x) z = Cast <to: int = 17> (s) y = QuantizeLinear(r, s, z) }",
+        "agraph (float8e4m3fn[3] x) => (float8e4m3fn[3] y) <float s = {0.5}, float8e4m3fn z> { z = Cast <to: int = 17> (s) f = DequantizeLinear(x, s, z) y = QuantizeLinear(f, s, z) }",
+        "agraph (uint8[3] x) => (uint8[3] y) <float16 s> { t = Constant <value: tensor = float {0.5}> () s = Cast <to: int = 10> (t) f = DequantizeLinear(x, s) y = QuantizeLinear(f, s) }",
+    ],
+)
+def test_only_integers_by_single_precision_are_understood(text):
+    graph = labkit.optimize(
+        from_model(onnx.parser.parse_model('<ir_version: 9, opset_import: ["": 19]> ' + text))
+    ).graph
+    assert {"QuantizeLinear"} < set(ops(graph))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16"])
+@pytest.mark.parametrize("scale", [1e-37, 0.1, 1 / 3, 0.7, 1e29])
+def test_every_integer_comes_back(dtype, scale):
+    """The arithmetic of both operators, in single precision as ONNX has it: what the rule stands on."""
+    step, x = np.float32(scale), np.arange(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+    for zero in (np.iinfo(dtype).min, 0, np.iinfo(dtype).max):
+        floats = (x - zero).astype(np.float32) * step
+        np.testing.assert_array_equal(np.rint(floats / step) + zero, x)
