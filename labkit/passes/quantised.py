@@ -18,12 +18,12 @@ _WHERE = {"axis": 1, "block_size": 0}  # which elements share a scale
 def cut_before_quantize(view: View, node: Node) -> Rewrite | None:
     """A Relu or a Clip goes where a QuantizeLinear saturates at its ends, or before."""
     inner = before(view, node, {"Relu", "Clip"})
-    if inner is None or node.output.dtype not in _INTEGERS or view.readers(inner.output) > 1:
+    if inner is None or view.readers(inner.output) > 1 or not _is_plain(inner, node):
         return None
     bounds, steps = clip_bounds(view, inner), _steps(view, node)
     if bounds is None or steps is None:
         return None
-    ends, (scale, zero) = np.iinfo(node.output.dtype), steps
+    ends, (scale, zero) = np.iinfo(node.output.dtype or ""), steps
     low, high = (np.rint(np.float32(bound) / scale) + zero for bound in (bounds.low, bounds.high))
     if (low > ends.min).any() or (high < ends.max).any():
         return None
@@ -33,7 +33,7 @@ def cut_before_quantize(view: View, node: Node) -> Rewrite | None:
 def quantize_of_dequantize(view: View, node: Node) -> Rewrite | None:
     """Integers turned into floats and back by the same steps are what they were: far less than half a step is lost."""
     inner = before(view, node, {"DequantizeLinear"})
-    if inner is None or node.output.dtype not in _INTEGERS or inner.uses[0].dtype != node.output.dtype:
+    if inner is None or inner.uses[0].dtype != node.output.dtype or not _is_plain(inner, node):
         return None
     first, second = _steps(view, inner), _steps(view, node)
     if first is None or second is None:
@@ -41,6 +41,11 @@ def quantize_of_dequantize(view: View, node: Node) -> Rewrite | None:
     same = all(np.array_equal(one, two) for one, two in zip(first, second, strict=True))
     alike = all(inner.attrs.get(name, usual) == node.attrs.get(name, usual) for name, usual in _WHERE.items())
     return forward(view, node, inner.inputs[0]) if same and alike else None
+
+
+def _is_plain(inner: Node, node: Node) -> bool:
+    """Whether integers are made of floats of single precision, and by a division of such."""
+    return inner.output.dtype == "float32" and node.output.dtype in _INTEGERS and not node.attrs.get("precision")
 
 
 def _steps(view: View, node: Node) -> tuple[Array, Array] | None:

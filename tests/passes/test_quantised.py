@@ -90,19 +90,33 @@ def test_integers_come_back_from_floats_by_the_same_steps(parse, name):
         labkit.verify(graph, after)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "agraph (float[3] x) => (float8e4m3fn[3] y) <float s = {0.5}, float8e4m3fn z> { r = Relu(x) z = Cast <to: int = 17> (s) y = QuantizeLinear(r, s, z) }",
-        "agraph (float8e4m3fn[3] x) => (float8e4m3fn[3] y) <float s = {0.5}, float8e4m3fn z> { z = Cast <to: int = 17> (s) f = DequantizeLinear(x, s, z) y = QuantizeLinear(f, s, z) }",
-        "agraph (uint8[3] x) => (uint8[3] y) <float16 s> { t = Constant <value: tensor = float {0.5}> () s = Cast <to: int = 10> (t) f = DequantizeLinear(x, s) y = QuantizeLinear(f, s) }",
-    ],
-)
-def test_only_integers_by_single_precision_are_understood(text):
-    graph = labkit.optimize(
-        from_model(onnx.parser.parse_model('<ir_version: 9, opset_import: ["": 19]> ' + text))
-    ).graph
-    assert {"QuantizeLinear"} < set(ops(graph))
+FLOAT8 = "<float s = {0.5}, float8e4m3fn z> { z = Cast <to: int = 17> (s)"
+HALF = "<float16 s> { t = Constant <value: tensor = float {0.5}> () s = Cast <to: int = 10> (t)"
+SINGLE = "<float s = {0.001}> {"
+ODD = {
+    "a cut before eight bits that float": (
+        19, f"(float[3] x) => (float8e4m3fn[3] y) {FLOAT8} r = Relu(x) y = QuantizeLinear(r, s, z) }}"),
+    "eight bits that float": (
+        19, f"(float8e4m3fn[3] x) => (float8e4m3fn[3] y) {FLOAT8} f = DequantizeLinear(x, s, z) y = QuantizeLinear(f, s, z) }}"),
+    "steps of half precision": (19, f"(uint8[3] x) => (uint8[3] y) {HALF} f = DequantizeLinear(x, s) y = QuantizeLinear(f, s) }}"),
+    "a cut in half precision": (19, f"(float16[3] x) => (uint8[3] y) {HALF} r = Relu(x) y = QuantizeLinear(r, s) }}"),
+    "a cut of whole numbers": (17, f"(int32[3] x) => (uint8[3] y) {SINGLE} r = Relu(x) y = QuantizeLinear(r, s) }}"),
+    "given back in half precision": (
+        23, f"(uint16[3] x) => (uint16[3] y) {SINGLE} f = DequantizeLinear <output_dtype: int = 10> (x, s) "
+        "y = QuantizeLinear <output_dtype: int = 4> (f, s) }"),
+    "divided in half precision": (
+        23, f"(uint16[3] x) => (uint16[3] y) {SINGLE} f = DequantizeLinear(x, s) "
+        "y = QuantizeLinear <output_dtype: int = 4, precision: int = 10> (f, s) }"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_only_integers_by_single_precision_are_understood(name):
+    opset, text = ODD[name]
+    graph = from_model(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> agraph {text}'))
+    left = ops(labkit.optimize(graph).graph)
+    assert len(left) == 2
+    assert left[-1] == "QuantizeLinear"
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16"])
