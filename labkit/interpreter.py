@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from labkit.errors import GraphError
 from labkit.graph import Array, Graph, Node, Value
 from labkit.ops import row
 from labkit.ops.compute import Args
+from labkit.ops.older import older
 
 Feeds: TypeAlias = Mapping[str, Any]
 _ACCIDENTS = (ValueError, IndexError, TypeError, KeyError, OverflowError, ZeroDivisionError, MemoryError)
@@ -64,11 +66,12 @@ def evaluate(node: Node, values: Mapping[str, Any], opsets: Mapping[str, int]) -
         return tuple(found[value.name] for value in node.body.outputs)
     op = row(node)
     arrays = tuple(values[value.name] if value else None for value in node.inputs)
-    if op is not None:
+    runner = op.run if op is not None else partial(older, node.op) if not node.domain else None
+    if runner is not None:
         wanted = max((index + 1 for index, value in enumerate(node.outputs) if value), default=0)
         try:
             with np.errstate(all="ignore"):  # NaN and infinities are values here, not accidents
-                results = op.run(Args(node.attrs, arrays, opsets.get("", 1), wanted))
+                results = runner(Args(node.attrs, arrays, opsets.get("", 1), wanted))
         except _ACCIDENTS as error:
             raise GraphError(f"{node.label} cannot run: {' '.join(str(error).split())}") from error
         if results is not None:
@@ -97,6 +100,8 @@ def _by_reference(node: Node, values: Mapping[str, Any], opsets: Mapping[str, in
     try:
         with np.errstate(all="ignore"):
             results = ReferenceEvaluator(model).run(None, {name: values[name] for name in used})
+    except NotImplementedError:  # whose message lists all that there is
+        raise GraphError(f"{node.label} cannot run: ONNX's reference does not implement operator {node.op!r}") from None
     except Exception as error:  # the reference raises whatever its operator raised
         raise GraphError(f"{node.label} cannot run: {type(error).__name__}: {' '.join(str(error).split())}") from error
     found = {name: _as_object(result) for name, result in zip(names, results, strict=True)}

@@ -64,11 +64,21 @@ def test_the_judges_may_take_turns_from_output_to_output(parse):
         labkit.verify(one, wrong)
 
 
+def test_where_the_greatest_of_nan_stands_one_judge_in_two_has_to_see_no_difference(parse):
+    frame = "agraph (float[3] x) => (int64 y) {{ {} }}"
+    nan = np.array([1, np.nan, 2], np.float32)
+    one = parse(frame.format("p = Identity(k) y = ArgMax <keepdims: int = 0> (p)"), k=nan)
+    labkit.verify(one, parse(frame.format("y = Identity(k)"), k=np.array(1)))
+    with pytest.raises(NotEquivalent, match="int64 must be equal"):
+        labkit.verify(one, parse(frame.format("y = Identity(k)"), k=np.array(0)))
+
+
 def test_an_output_that_only_onnxruntime_can_run_does_not_hide_the_other_judge_s_word(parse):
-    """ONNX's reference has no linear Upsample: about the NaN of y it is still asked."""
-    frame = """agraph (float[1, 4, 600] x, float[1, 1, 2, 2] u) => (float[1, 4, 600] y, float[1, 1, 4, 4] z) {{
-        z = Upsample <mode: string = "linear"> (u, s) p = MaxPool <kernel_shape: ints = [1]> (x) y = Mul({}, k) }}"""
-    constants = {"k": np.float32(2), "s": np.float32([1, 1, 2, 2])}
+    """ONNX's reference has no MaxRoiPool: about the NaN of y it is still asked."""
+    frame = """agraph (float[1, 4, 600] x, float[1, 1, 2, 2] u) => (float[1, 4, 600] y, float[1, 1, 2, 2] z) {{
+        z = MaxRoiPool <pooled_shape: ints = [2, 2]> (u, r)
+        p = MaxPool <kernel_shape: ints = [1]> (x) y = Mul({}, k) }}"""
+    constants = {"k": np.float32(2), "r": np.float32([[0, 0, 0, 1, 1]])}
     one, two = (parse(frame.format(read), 9, **constants) for read in ("p", "x"))
     labkit.verify(one, two)
     with pytest.raises(NotEquivalent, match="output 'y'"):

@@ -217,3 +217,28 @@ def test_a_node_that_no_output_needs_does_not_run(parse):
     )  # fmt: skip
     x = normal(1, 1, 2, 2)
     np.testing.assert_array_equal(labkit.run(graph, {"x": x})["y"], -x)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("opset", [7, 8, 9, 10])
+@pytest.mark.parametrize("scales", [(1, 1), (2, 2), (3, 2), (1.5, 2.3), (0.5, 0.7), (0.34, 2)])
+def test_before_opset_11_images_are_enlarged_as_onnxruntime_does(parse, judge, mode, opset, scales):
+    """The reference has no such Upsample before opset 9, and no such Resize at all. Only a Resize makes smaller."""
+    if opset < 10 and min(scales) < 1:
+        return
+    factors = [1.0, 1.0, *map(float, scales)]
+    op, constants = ("Resize" if opset == 10 else "Upsample"), {"s": np.array(factors, np.float32)}
+    rest = "> (x, s)"
+    if opset < 9:
+        rest, constants = f", scales: floats = {factors}> (x)", {}
+    node = f'{op} <mode: string = "{mode}"{rest}'
+    graph = parse(f'agraph (float[2, 2, 5, 7] x) => (float["p", "q", "r", "s"] y) {{ y = {node} }}', opset, **constants)
+    x = normal(2, 2, 5, 7)
+    np.testing.assert_allclose(labkit.run(graph, {"x": x})["y"], judge(graph, {"x": x})[0], rtol=1e-5, atol=1e-6)
+
+
+def test_what_nobody_implements_is_named_in_one_short_line(parse):
+    node = "y = MaxRoiPool <pooled_shape: ints = [2, 2]> (x, r)"
+    graph = parse(f"agraph (float[1, 1, 4, 4] x) => (float[1, 1, 2, 2] y) {{ {node} }}", r=np.zeros((1, 5), np.float32))
+    with pytest.raises(GraphError, match=r"MaxRoiPool 'y' cannot run: .* does not implement operator 'MaxRoiPool'$"):
+        labkit.run(graph, {"x": normal(1, 1, 4, 4)})
