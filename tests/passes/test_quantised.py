@@ -99,6 +99,9 @@ ODD = {
     "eight bits that float": (
         19, f"(float8e4m3fn[3] x) => (float8e4m3fn[3] y) {FLOAT8} f = DequantizeLinear(x, s, z) y = QuantizeLinear(f, s, z) }}"),
     "steps of half precision": (19, f"(uint8[3] x) => (uint8[3] y) {HALF} f = DequantizeLinear(x, s) y = QuantizeLinear(f, s) }}"),
+    "steps of half precision for floats of single": (
+        23, f"(uint8[3] x) => (uint8[3] y) {HALF} f = DequantizeLinear <output_dtype: int = 1> (x, s) y = QuantizeLinear(f, s) }}"),
+    "a cut before steps of half precision": (23, f"(float[3] x) => (uint8[3] y) {HALF} r = Relu(x) y = QuantizeLinear(r, s) }}"),
     "a cut in half precision": (19, f"(float16[3] x) => (uint8[3] y) {HALF} r = Relu(x) y = QuantizeLinear(r, s) }}"),
     "a cut of whole numbers": (17, f"(int32[3] x) => (uint8[3] y) {SINGLE} r = Relu(x) y = QuantizeLinear(r, s) }}"),
     "given back in half precision": (
