@@ -41,6 +41,7 @@ class NotebookPage:
     def __init__(self, page: Any, url: str) -> None:
         self.page = page
         self.errors: list[str] = []
+        self.taken_from = float("nan")
         page.set_default_timeout(PATIENCE_S * 1000)
         page.on("pageerror", lambda error: self.errors.append(f"thrown: {error}"))
         page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
@@ -83,9 +84,13 @@ class NotebookPage:
         self.wait_for_picture(f"{view} >> canvas", expected.png)
 
     def rests(self, slider: str) -> int:
-        """Where a slider stands half a second after the mouse let it go."""
-        self.page.wait_for_timeout(500)
-        return int(self.value(slider))
+        """Where the slider stands that the mouse last took elsewhere, once it has stood there for half a second."""
+        self.wait_until(lambda: self.value(slider) != self.taken_from, f"{slider} leaves {self.taken_from:g}")
+        before = float("nan")
+        while before != (now := self.value(slider)):
+            before = now
+            self.page.wait_for_timeout(500)
+        return int(now)
 
     def text(self, selector: str) -> str:
         return str(self.page.locator(selector).first.inner_text())
@@ -105,6 +110,7 @@ class NotebookPage:
         """Take a slider's handle with the mouse, move it fast in many small steps, and let it go."""
         handle = self.page.locator(slider).first
         handle.scroll_into_view_if_needed()
+        self.taken_from = self.value(slider)
         box = handle.bounding_box()
         x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
         self.page.mouse.move(x, y)

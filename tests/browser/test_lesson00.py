@@ -35,12 +35,6 @@ def _same(lesson: Any, view: str, expected: Any) -> None:
     lesson.wait_for_picture(f"{view} >> canvas", expected.png)
 
 
-def _rests(lesson: Any, slider: str) -> int:
-    """At which stop a slider stands half a second after the mouse let it go."""
-    lesson.page.wait_for_timeout(500)
-    return int(lesson.value(slider))
-
-
 def _the_machines(lesson: Any, twin: Any) -> None:
     view = lesson.view(".labkit-MachinesView >> nth=0")
     _same(lesson, view, twin)
@@ -48,7 +42,7 @@ def _the_machines(lesson: Any, twin: Any) -> None:
     lesson.press(size, "ArrowLeft")
     _same(lesson, view, twin.set(n=512))
     lesson.drag(size, by_px=-80)
-    at = _rests(lesson, size)
+    at = lesson.rests(size)
     assert at < machines.SIZES.index(512), "the mouse moves n"
     _same(lesson, view, twin.set(n=machines.SIZES[at]))
     for kernel in machines.KERNELS:
@@ -64,7 +58,7 @@ def _the_batch(lesson: Any, twin: Any) -> None:
     lesson.press(size, "ArrowRight")
     _same(lesson, view, twin.set(batch=32))
     lesson.drag(size, by_px=60)
-    at = _rests(lesson, size)
+    at = lesson.rests(size)
     assert at > batch.BATCHES.index(32), "the mouse moves the batch"
     _same(lesson, view, twin.set(batch=batch.BATCHES[at]))
     lesson.choose(lesson.control(view, "layer"), "1,024→1,024")

@@ -42,12 +42,6 @@ def _same(lesson: Any, view: str, expected: Any) -> None:
     lesson.wait_for_picture(f"{view} >> canvas", expected.png)
 
 
-def _rests(lesson: Any, slider: str) -> int:
-    """Where a slider stands half a second after the mouse let it go."""
-    lesson.page.wait_for_timeout(500)
-    return int(lesson.value(slider))
-
-
 def _the_ledger(lesson: Any) -> None:
     view = lesson.view(".labkit-LedgerView >> nth=0")
     twin = ledger.show(block="Conv BN Add ReLU", version="fused")  # what the page must show, drawn here
@@ -60,7 +54,7 @@ def _the_ledger(lesson: Any) -> None:
     lesson.choose(lesson.control(view, "channels"), "16")
     image = lesson.control(view, "image")
     lesson.drag(image, by_px=-50)
-    at = _rests(lesson, image)
+    at = lesson.rests(image)
     assert at < ledger.SIZES.index(56), "the mouse moves the image"
     _same(lesson, view, twin.set(block="Conv BN ReLU", size=ledger.SIZES[at], channels=16))
     lesson.shot("lesson03-ledger", show=view)
@@ -79,7 +73,7 @@ def _the_kernels(lesson: Any) -> None:
     lesson.wait_for_text(code, grouping.data("residual block", "best", 40).why)
     lesson.wait_until(lambda: lesson.pixels(picture) != before, "two kernels instead of three")
     lesson.drag(sram, by_px=-60)
-    at = _rests(lesson, sram)
+    at = lesson.rests(sram)
     assert at < grouping.SRAM_KIB.index(40), "the mouse moves the SRAM"
     lesson.wait_for_text(status, says(grouping.data("residual block", "best", grouping.SRAM_KIB[at])))
     lesson.choose(lesson.control(view, "fuse"), "all: all that may be one kernel")
@@ -102,7 +96,7 @@ def _depth_first(lesson: Any) -> None:
     lesson.choose(lesson.control(view, "tiles are"), "square")
     lesson.drag(tile, by_px=60)
     lesson.wait_until(lambda: lesson.value(tile) > 6, "the mouse moves the tile")
-    _same(lesson, view, twin.set(form="square", tile=_rests(lesson, tile)))
+    _same(lesson, view, twin.set(form="square", tile=lesson.rests(tile)))
     lesson.shot("lesson03-depth", show=view)
 
 

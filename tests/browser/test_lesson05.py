@@ -49,7 +49,7 @@ def _reachability(lesson: Any) -> None:
     lesson.wait_for_text(status, says(reach.data(outputs=["probe"], looked=4)))
     lesson.drag(looked, by_px=150)
     lesson.wait_until(lambda: lesson.value(looked) > 4, "the mouse moves the walk")
-    lesson.wait_for_text(status, says(reach.data(outputs=["probe"], looked=_rests(lesson, looked))))
+    lesson.wait_for_text(status, says(reach.data(outputs=["probe"], looked=lesson.rests(looked))))
     lesson.wait_until(lambda: lesson.pixels(picture) != before, "more nodes are marked")
     lesson.press(looked, "End")
     lesson.wait_for_text(status, says(reach.data(outputs=["probe"], looked=11)))
@@ -68,12 +68,6 @@ def _the_near_no_ops(lesson: Any) -> None:
     lesson.shot("lesson05-near", show=view)
 
 
-def _rests(lesson: Any, slider: str) -> int:
-    """Where a slider stands half a second after the mouse let it go."""
-    lesson.page.wait_for_timeout(500)
-    return int(lesson.value(slider))
-
-
 def _the_time_machine(lesson: Any) -> None:
     view = lesson.view(".labkit-TimelineView >> nth=0")
     picture = f"{view} >> canvas"
@@ -89,7 +83,7 @@ def _the_time_machine(lesson: Any) -> None:
     lesson.wait_until(lambda: lesson.pixels(picture) == before, "undone, to the pixel")
     lesson.drag(step, by_px=-200)
     lesson.wait_until(lambda: lesson.value(step) < 5, "the mouse moves the step")
-    _shows(lesson, view, timeline.data(order=SLOW, step=_rests(lesson, step)))
+    _shows(lesson, view, timeline.data(order=SLOW, step=lesson.rests(step)))
     lesson.choose(lesson.control(view, "second"), "fuse")  # pushes affine out
     order = ("dead", "fuse", "fold", "no-ops", "share")
     lesson.press(step, "Home")
