@@ -18,11 +18,17 @@ _KINDS = ("normal", "normal again", "negative", "zeros", "denormals", _STRANGE)
 
 
 def draws(graph: Graph, seed: int) -> Iterator[tuple[str, dict[str, Array]]]:
-    """Named input sets. A symbolic dim is 2, to differ from 1; an input with a default is fed every other time."""
+    """Named input sets. A symbolic dim is 2, to differ from 1; an input with a default is fed every other time. Of the
+    two normal ones each says yes where the other says no, so that both branches of an If see ordinary numbers."""
     rng = np.random.default_rng(seed)
+    first: dict[str, Array] = {}
     for index, kind in enumerate(_KINDS):
         fed = [value for value in graph.inputs if index % 2 or value.name not in graph.constants]
-        yield kind, {value.name: _draw(rng, value, kind) for value in fed}
+        found = {value.name: _draw(rng, value, kind) for value in fed}
+        if index == 1:
+            found |= {name: np.asarray(~array) for name, array in first.items() if array.dtype == bool}
+        first = first or found
+        yield kind, found
 
 
 def _draw(rng: np.random.Generator, value: Value, kind: str) -> Array:

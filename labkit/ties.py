@@ -23,10 +23,10 @@ HARDLY_ROUNDED = frozenset({"LogSoftmax", "Softmax"})
 def left_open(graph: Graph, feeds: Mapping[str, Array]) -> frozenset[str]:
     """The outputs of a graph that these inputs leave open: those that hang on an ArgMax of a Softmax whose rounding
     makes two elements equal, or that NaN and infinities run into. None, where labkit cannot run the Softmax. Nobody
-    sees what runs within a node: an output is open when such an ArgMax may."""
+    sees the elements within an inner graph: what hangs on such an ArgMax there is open."""
     places = dict(_places(graph))
     logits = {value.name: value for found in places.values() for value, _ in found}
-    hidden = {value.name for node in graph.holders if any(map(_holds, node.bodies)) for value in node.results}
+    hidden = set(_hidden(graph))
     if not logits and not hidden:
         return frozenset()
     try:
@@ -34,11 +34,17 @@ def left_open(graph: Graph, feeds: Mapping[str, Array]) -> frozenset[str]:
     except LabError:
         arrays, places = {}, {}
     ties = {name for name, found in places.items() if any(_ties(arrays[value.name], axis) for value, axis in found)}
-    open_values = ties | hidden
-    for node in graph.nodes:
-        if any(value.name in open_values for value in node.uses):
-            open_values |= {value.name for value in node.results}
+    open_values = _hanging(graph, ties | hidden)
     return frozenset(value.name for value in graph.outputs if value.name in open_values)
+
+
+def _hanging(graph: Graph, names: set[str]) -> set[str]:
+    """These values and all that hang on them."""
+    found = set(names)
+    for node in graph.nodes:
+        if any(value.name in found for value in node.uses):
+            found |= {value.name for value in node.results}
+    return found
 
 
 def _places(graph: Graph) -> Iterator[tuple[str, tuple[tuple[Value, int], ...]]]:
@@ -48,9 +54,16 @@ def _places(graph: Graph) -> Iterator[tuple[str, tuple[tuple[Value, int], ...]]]
             yield node.output.name, found
 
 
-def _holds(graph: Graph) -> bool:
-    """Whether an ArgMax of a Softmax runs in a graph within others, or further inside."""
-    return any(_places(graph)) or any(_holds(body) for node in graph.holders for body in node.bodies)
+def _hidden(graph: Graph) -> Iterator[str]:
+    """The results of nodes that hang on an ArgMax of a Softmax in an inner graph, or further inside: of an If those
+    alone, of a Loop or a Scan, whose values come round again, all."""
+    for node in graph.holders:
+        for body in node.bodies:
+            inside = _hanging(body, {*dict(_places(body)), *_hidden(body)})
+            ends = [value.name in inside for value in body.outputs]
+            for index, value in enumerate(node.outputs):
+                if value is not None and (ends[index] if node.op == "If" else any(ends)):
+                    yield value.name
 
 
 def _softmaxes(graph: Graph, node: Node) -> Iterator[tuple[Value, int]]:

@@ -171,6 +171,18 @@ def test_the_draws_hold_what_their_names_say(parse):
     assert np.isfinite(strange).mean() > 0.9
 
 
+@pytest.mark.parametrize("op", ["then", "else"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_fault_in_either_branch_of_an_if_is_seen_by_ordinary_numbers(parse, either_judge, op, seed):
+    """Of negative numbers Abs is Neg, so the draw of those does not tell."""
+    frame = """agraph (float[30] x, bool c) => (float[30] y) {{ y = If (c) <
+        then_branch = t () => (float[30] p) {{ p = {then}(x) }},
+        else_branch = e () => (float[30] q) {{ q = {else}(x) }}> }}"""
+    plain = {"then": "Neg", "else": "Neg"}
+    with pytest.raises(NotEquivalent, match="normal"):
+        labkit.verify(parse(frame.format(**plain)), parse(frame.format(**{**plain, op: "Abs"})), seed=seed)
+
+
 def test_a_saturated_sigmoid_may_round_at_the_scale_of_one(parse):
     """Weights that push every output to about 1e-7: the sigmoid itself is no more exact than that."""
     text = "c = Mul(x, k) d = Sub(c, b) y = Sigmoid(d)"

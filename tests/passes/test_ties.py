@@ -139,3 +139,35 @@ def test_within_an_if_too_a_tie_is_left_open(parse, text):
     assert (left_open(graph, feeds), left_open(after, feeds)) == ({"z"}, set())
     for seed in range(20):
         labkit.verify(graph, after, seed=seed)
+
+
+def test_what_an_if_makes_beside_a_tie_is_compared(parse):
+    branch = """{0}_branch = {0} () => (int64[1, 5] {0}1, float[3, 5] {0}2) {{
+        {0}s = Softmax <axis: int = 0> (x) {0}1 = ArgMax({0}s) {0}2 = {1}(x) }}"""
+    one, wrong = (
+        parse("agraph (float[3, 5] x, bool c) => (int64[1, 5] y, float[3, 5] z) { y, z = If (c) <"
+              f"{branch.format('then', op)}, {branch.format('else', 'Exp')}> }}")
+        for op in ("Neg", "Abs")
+    )  # fmt: skip
+    assert left_open(one, {"x": np.zeros((3, 5), np.float32), "c": np.array(True)}) == {"y"}
+    with pytest.raises(NotEquivalent, match="output 'z'"):
+        labkit.verify(one, wrong)
+
+
+LOOP = """agraph (float[3, 5] x, int64 turns, bool c, int64[1, 5] first) => (int64[1, 5] y, float[3, 5] z) {{
+    y, z = Loop (turns, c, first, x) <body = b (int64 i, bool go, int64[1, 5] p, float[3, 5] q)
+        => (bool on, int64[1, 5] r, float[3, 5] t) {{
+            on = Identity(go) s = Softmax <axis: int = 0> (q) {} t = Neg(q) }}> }}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("r = ArgMax(s)", {"y", "z"}), ("a = ArgMax(s) r = Neg(p)", set()), ("r = ArgMax(q)", set())]
+)
+def test_what_goes_round_in_a_loop_with_a_tie_is_left_open(parse, text, found):
+    feeds = {
+        "x": np.zeros((3, 5), np.float32),
+        "turns": np.array(2),
+        "c": np.array(True),
+        "first": np.zeros((1, 5), int),
+    }
+    assert left_open(parse(LOOP.format(text)), feeds) == found
