@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +13,7 @@ from labkit.errors import GraphError
 from labkit.graph import Array, Graph, Node, Value
 from labkit.ops import row
 from labkit.ops.compute import Args
-from labkit.ops.older import older
+from labkit.ops.older import OLDER
 
 Feeds: TypeAlias = Mapping[str, Any]
 _ACCIDENTS = (ValueError, IndexError, TypeError, KeyError, OverflowError, ZeroDivisionError, MemoryError)
@@ -66,12 +65,12 @@ def evaluate(node: Node, values: Mapping[str, Any], opsets: Mapping[str, int]) -
         return tuple(found[value.name] for value in node.body.outputs)
     op = row(node)
     arrays = tuple(values[value.name] if value else None for value in node.inputs)
-    runner = op.run if op is not None else partial(older, node.op) if not node.domain else None
-    if runner is not None:
+    operator = op.run if op else None if node.domain else OLDER.get(node.op)
+    if operator is not None:
         wanted = max((index + 1 for index, value in enumerate(node.outputs) if value), default=0)
         try:
             with np.errstate(all="ignore"):  # NaN and infinities are values here, not accidents
-                results = runner(Args(node.attrs, arrays, opsets.get("", 1), wanted))
+                results = operator(Args(node.attrs, arrays, opsets.get("", 1), wanted))
         except _ACCIDENTS as error:
             raise GraphError(f"{node.label} cannot run: {' '.join(str(error).split())}") from error
         if results is not None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from labkit.graph import Array
-from labkit.ops.compute import Args, Results
+from labkit.ops.compute import Args, Operator, Results
 
 
-def older(op: str, args: Args) -> Results:
-    """The results of such a node; None for any other."""
-    if op not in ("Resize", "Upsample") or args.opset >= 11 or args.attrs.get("mode", "nearest") not in _AXIS:
+def resize(args: Args) -> Results:
+    """An image at other sizes, axis by axis. None from opset 11 on, whose Resize says more."""
+    along = _ALONG.get(args.attrs.get("mode", "nearest"))
+    if args.opset >= 11 or along is None:
         return None
-    scales = args.attrs["scales"] if args.opset < 9 else args[1]
     array = args[0]
-    for axis, scale in enumerate(np.asarray(scales, np.float32)):
-        if scale != 1:
-            array = _AXIS[args.attrs.get("mode", "nearest")](array, axis, scale)
+    scales = np.asarray(args.attrs["scales"] if args.opset < 9 else args[1], np.float32)
+    for axis, scale in zip(range(array.ndim), scales, strict=True):
+        array = array if scale == 1 else along(array, axis, scale)
     return (array,)
 
 
@@ -41,4 +41,5 @@ def _linear(array: Array, axis: int, scale: np.float32) -> Array:
     return np.asarray(mixed, array.dtype)
 
 
-_AXIS = {"nearest": _nearest, "linear": _linear}
+_ALONG = {"nearest": _nearest, "linear": _linear}
+OLDER: dict[str, Operator] = {"Resize": resize, "Upsample": resize}

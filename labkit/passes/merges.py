@@ -12,7 +12,6 @@ from labkit.passes.reshaping import RESHAPES, to_shape
 from labkit.passes.rewriting import Rewrite, Table, View, before, forward
 
 _SELF_INVERSE = {"Neg", "Not"}
-_SCALES = {"Mul", "Div", "Neg"}
 
 
 def transpose_of_transpose(view: View, node: Node) -> Rewrite | None:
@@ -129,7 +128,7 @@ def scale_of_scale(view: View, node: Node) -> Rewrite | None:
 
 def _scale(view: View, node: Node) -> tuple[Value, Array] | None:
     """What a Neg, or a Mul or a Div by a constant, of floats scales, and by what, in double precision."""
-    if node.op not in _SCALES or node.output.dtype not in ("float32", "float64"):
+    if node.op not in ("Mul", "Div", "Neg") or node.output.dtype not in ("float32", "float64"):
         return None
     if node.op == "Neg":
         return node.uses[0], np.array(-1.0)
@@ -169,5 +168,5 @@ MERGES: Table = {
     "Clip": (clip_of_clip,),
     "Cast": (cast_of_cast,),
     "Where": (where_of_not,),
-    **dict.fromkeys(_SCALES - {"Neg"}, (scale_of_scale,)),
+    **dict.fromkeys(("Mul", "Div"), (scale_of_scale,)),
 }

@@ -1,4 +1,4 @@
-"""Parts of a tensor: cut by Slices and put together again, or taken by a Gather; and a matrix of its rows."""
+"""Parts of a tensor: cut by Slices and put together again, or taken by a Gather; its rows; its steps."""
 
 from __future__ import annotations
 

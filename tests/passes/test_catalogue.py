@@ -6,6 +6,9 @@ adversarial inputs by onnxruntime with its own optimisations off.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 import numpy as np
 import pytest
 
@@ -24,6 +27,11 @@ def i(*values: int) -> np.ndarray:
 
 def n(*values: float) -> np.ndarray:
     return np.array(values, dtype=np.float32)
+
+
+def read_in(text: str, constants: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Those of the constants that a node of the text reads."""
+    return {name: array for name, array in constants.items() if re.search(rf"[(,]\s*{name}\s*[,)]", text)}
 
 
 BIG = 2**63 - 1

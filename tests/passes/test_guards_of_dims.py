@@ -8,6 +8,7 @@ import pytest
 
 import labkit
 from labkit.onnx_io import from_model
+from tests.passes.test_catalogue import read_in
 
 
 def i(*values: int) -> np.ndarray:
@@ -116,11 +117,7 @@ ALIKE = {
 @pytest.mark.parametrize("name", ALIKE)
 def test_the_shape_of_what_is_alike_is_read_further_up(parse, name):
     text, left = ALIKE[name]
-    used = {
-        name: array
-        for name, array in {"k": np.ones(4, np.float32), "t": i(-1)}.items()
-        if f"{name}," in text or f", {name})" in text
-    }
+    used = read_in(text, {"k": np.ones(4, np.float32), "t": i(-1)})
     graph = parse(f'agraph (float["n", 4] x, bool o) => (int64["r"] y) {{ {text} }}', **used)
     after = labkit.optimize(graph).graph
     assert ops(after) == left.split()

@@ -3,7 +3,7 @@
 import pytest
 
 import labkit
-from tests.passes.test_catalogue import f, i
+from tests.passes.test_catalogue import f, i, read_in
 
 BN = "BatchNormalization"
 SWAP = "Transpose <perm: ints = [0, 1, 3, 2]>"
@@ -55,9 +55,7 @@ CONSTANTS = {"w": f(3, 3, 1, 1), "v": f(3, 3), "k": f(3), "kk": f(3, 1, 1), "sin
 @pytest.mark.parametrize("name", ROWS)
 def test_an_affine_map_behind_movers_meets_its_channels_or_stays(parse, name):
     text, rank, left = ROWS[name]
-    used = {
-        key: array for key, array in CONSTANTS.items() if f" {key}," in text or f" {key})" in text or f"({key})" in text
-    }
+    used = read_in(text, CONSTANTS)
     shape = ", ".join(f'"d{axis}"' for axis in range(rank))
     extra = ", float x1" if "x1" in text else ""
     graph = parse(f"agraph (float[1, 3, 4, 5] x{extra}) => (float[{shape}] y) {{ {text} }}", **used)
@@ -96,11 +94,7 @@ def test_statistics_for_each_position_are_no_map_of_channels(parse, opset):
 )
 def test_channels_of_an_unknown_rank_are_nowhere(parse, text):
     inputs = 'float[1, 3, 4, 5] x, int64["rank"] t'
-    used = {
-        name: array
-        for name, array in CONSTANTS.items()
-        if f" {name})" in text or f"({name}," in text or f", {name}," in text
-    }
+    used = read_in(text, CONSTANTS)
     graph = parse(f'agraph ({inputs}) => (float["a", "b", "c"] y) {{ {text} }}', **used)
     assert labkit.optimize(graph).graph is graph
 

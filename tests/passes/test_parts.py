@@ -6,7 +6,7 @@ import pytest
 
 import labkit
 from labkit.onnx_io import from_model
-from tests.passes.test_catalogue import f, i, n
+from tests.passes.test_catalogue import f, i, n, read_in
 
 BIG = 2**63 - 1
 
@@ -92,7 +92,7 @@ MATRICES = {
 @pytest.mark.parametrize("name", [*ROWS, *MATRICES])
 def test_of_parts_and_scales_is_left_what_has_to_be(parse, name):
     text, constants, left = ROWS.get(name) or MATRICES[name]
-    used = {key: array for key, array in {**NUMBERS, **constants}.items() if f"{key}," in text or f"{key})" in text}
+    used = read_in(text, {**NUMBERS, **constants})
     shape = '"p", "q", "r"' if name in ROWS else '"p", "q"'
     graph = parse(f"agraph (float[2, 3, 4] x) => (float[{shape}] y) {{ {text} }}", **used)
     after = labkit.optimize(graph).graph
@@ -181,7 +181,7 @@ LIKE = {
 def test_a_size_computed_from_a_named_dim_is_known_by_its_name(parse, name):
     inputs, text, left = LIKE[name]
     constants = {"i0": i(0), "i2": i(2), "i3": i(3), "rest": i(4, 5), "one": i(1)}
-    used = {key: array for key, array in constants.items() if f"{key}," in text or f"{key})" in text}
+    used = read_in(text, constants)
     graph = parse(f'agraph ({inputs}) => (float["p", "q", "r", "s"] y) {{ {text} }}', **used)
     after = labkit.optimize(graph).graph
     assert ops(after) == left.split()

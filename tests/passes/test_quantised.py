@@ -6,7 +6,7 @@ import pytest
 
 import labkit
 from labkit.onnx_io import from_model
-from tests.passes.test_catalogue import n
+from tests.passes.test_catalogue import n, read_in
 
 
 def ops(graph):
@@ -48,7 +48,7 @@ CUTS = {
 @pytest.mark.parametrize("name", CUTS)
 def test_a_cut_goes_where_the_quantisation_makes_it(parse, name):
     text, left = CUTS[name]
-    used = {key: array for key, array in CONSTANTS.items() if f" {key}," in text or f" {key})" in text}
+    used = read_in(text, CONSTANTS)
     kind = "int8" if "low" in used or "middle" in used else "uint8"
     second = f", {'uint8' if 's, z)' in text else 'float'} z" if " z" in text else ""
     graph = parse(f"agraph (float[2, 3, 4] x{second}) => ({kind}[2, 3, 4] y) {{ {text} }}", **used)
@@ -81,7 +81,7 @@ BACK = {
 @pytest.mark.parametrize("name", BACK)
 def test_integers_come_back_from_floats_by_the_same_steps(parse, name):
     text, left = BACK[name]
-    used = {key: array for key, array in CONSTANTS.items() if f" {key}," in text or f" {key})" in text}
+    used = read_in(text, CONSTANTS)
     second = ", float z" if " z" in text else ""
     graph = parse(f"agraph (uint8[3, 3, 3] x, uint8[3, 3, 3] b2{second}) => (uint8[3, 3, 3] y) {{ {text} }}", **used)
     after = labkit.optimize(graph).graph
@@ -122,11 +122,15 @@ def test_only_integers_by_single_precision_are_understood(name):
     assert left[-1] == "QuantizeLinear"
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16"])
-@pytest.mark.parametrize("scale", [1e-37, 0.1, 1 / 3, 0.7, 1e29])
-def test_every_integer_comes_back(dtype, scale):
-    """The arithmetic of both operators, in single precision as ONNX has it: what the rule stands on."""
-    step, x = np.float32(scale), np.arange(np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
-    for zero in (np.iinfo(dtype).min, 0, np.iinfo(dtype).max):
-        floats = (x - zero).astype(np.float32) * step
-        np.testing.assert_array_equal(np.rint(floats / step) + zero, x)
+@pytest.mark.parametrize(("dtype", "opset"), [("uint8", 17), ("int8", 17), ("uint16", 21), ("int16", 21)])
+@pytest.mark.parametrize("scale", [1e-37, 0.1, 1 / 3, 0.7, 9e29])
+def test_by_onnxruntime_every_integer_comes_back(parse, judge, dtype, opset, scale):
+    """And so they do by the rule, which leaves no arithmetic."""
+    ends = np.iinfo(dtype)
+    x = np.arange(ends.min, ends.max + 1).astype(dtype)
+    text = f"""agraph ({dtype}[{x.size}] x) => ({dtype}[{x.size}] y) {{
+        f = DequantizeLinear(x, s, z) y = QuantizeLinear(f, s, z) }}"""
+    for zero in (ends.min, 0, ends.max):
+        graph = parse(text, opset, s=np.array(scale, np.float32), z=np.array(zero, dtype))
+        np.testing.assert_array_equal(judge(graph, {"x": x})[0], x)
+        assert ops(labkit.optimize(graph).graph) == ["Identity"]

@@ -5,11 +5,9 @@ import pytest
 
 import labkit
 from labkit.onnx_io import from_model
-from tests.passes.test_catalogue import f, i, n
+from tests.passes.test_catalogue import f, i, n, read_in
 
-SUM, MEAN, MAX = (
-    f"{op} <axes: ints = [{{}}], keepdims: int = {{}}>" for op in ("ReduceSum", "ReduceMean", "ReduceMax")
-)
+MEAN, MAX = (f"{op} <axes: ints = [{{}}], keepdims: int = {{}}>" for op in ("ReduceMean", "ReduceMax"))
 
 
 def ops(graph):
@@ -17,7 +15,7 @@ def ops(graph):
 
 
 CONSTANTS = {"i0": i(0), "i1": i(1), "i2": i(2), "m1": i(-1), "i01": i(0, 1), "places": i(3, 0, -1, 1), "some": i(2, -1, 0), "far": i(1, 4),
-             "back": i(-4), "below": i(0, -5), "table": i(3, 0, 1, 2).reshape(2, 2), "twice": i(1, 2, 1), "thrice": i(3, 1, 1), "k": f(4), "c": n(3), "none": i()}  # fmt: skip
+             "back": i(-4), "below": i(0, -5), "table": i(3, 0, 1, 2).reshape(2, 2), "twice": i(1, 2, 1), "thrice": i(3, 1, 1), "k": f(4), "c": n(3)}  # fmt: skip
 # name: (nodes from x, which is float[2, 3, 4], to y; rank of y; operators left)
 ROWS = {
     "some of some": ("a = Gather <axis: int = 2> (x, places) y = Gather <axis: int = 2> (a, some)", 3, "Gather"),
@@ -39,7 +37,7 @@ ROWS = {
     "a sum of sums": ("a = ReduceSum <keepdims: int = 0> (x, i2) y = ReduceSum <keepdims: int = 0> (a, i0)", 1, "ReduceSum"),
     "a sum of sums, axes kept": ("a = ReduceSum(x, m1) y = ReduceSum(a, i0)", 3, "ReduceSum"),
     "a sum of sums, axes first kept": ("a = ReduceSum(x, i2) y = ReduceSum <keepdims: int = 0> (a, i2)", 2, "ReduceSum ReduceSum"),
-    "a mean of means": (f"a = {MEAN.format(3 - 1, 0)} (x) y = {MEAN.format(-1, 0)} (a)", 1, "ReduceMean"),
+    "a mean of means": (f"a = {MEAN.format(2, 0)} (x) y = {MEAN.format(-1, 0)} (a)", 1, "ReduceMean"),
     "a mean of all means": (f"a = {MEAN.format(1, 0)} (x) y = ReduceMean <keepdims: int = 0> (a)", 0, "ReduceMean"),
     "the greatest of the greatest": (f"a = {MAX.format(0, 1)} (x) y = {MAX.format(2, 1)} (a)", 3, "ReduceMax"),
     "the greatest of sums": (f"a = ReduceSum(x, i0) y = {MAX.format(2, 1)} (a)", 3, "ReduceSum ReduceMax"),
@@ -65,7 +63,7 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_what_stands_twice_is_left_once_or_as_it_is(parse, name):
     text, rank, left = ROWS[name]
-    used = {key: array for key, array in CONSTANTS.items() if f"{key}," in text or f"{key})" in text}
+    used = read_in(text, CONSTANTS)
     dims = ", ".join(f'"{letter}"' for letter in "pqrs"[:rank])
     second = f", int64[{3 if 'Tile' in text else 2 if 'Gather' in text else 1}] z" if " z)" in text else ""
     graph = parse(f"agraph (float[2, 3, 4] x{second}) => (float[{dims}] y) {{ {text} }}", **used)
@@ -90,7 +88,6 @@ def test_reductions_in_a_row_name_their_axes_as_their_opset_does(opset, reduce):
 
 
 M = "m = MatMul(r, w)"
-G = "m = Gemm(r, w, b)"
 PRODUCTS = {
     "rows": (f"r = Reshape(x, flat) {M} y = Reshape(m, apart)", "MatMul"),
     "rows by flattening": (f"r = Flatten <axis: int = 2> (x) {M} y = Reshape(m, apart)", "MatMul"),
@@ -124,7 +121,7 @@ MATRICES = {"w": f(4, 5), "wt": f(5, 4), "v": f(2, 5), "ws": f(3, 4, 4), "square
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_a_product_of_rows_does_without_reshapes_or_stays(parse, name):
     text, left = PRODUCTS[name]
-    used = {key: array for key, array in MATRICES.items() if f" {key})" in text or f" {key}," in text}
+    used = read_in(text, MATRICES)
     dims = ", ".join(f'"{letter}"' for letter in ("q" if "line" in text else "qrs"))
     shapes = 'int64["u"] z, int64[3] z3'
     graph = parse(f'agraph (float["b", 3, 4] x, {shapes}) => (float[{dims}] y) {{ {text} }}', **used)
@@ -169,12 +166,12 @@ def test_a_row_made_of_one_number_is_no_row(parse):
     assert ops(labkit.optimize(graph).graph) == ["Reshape", "MatMul", "Reshape"]
 
 
-@pytest.mark.parametrize("node", ["ReduceSum <keepdims: int = 0> ({}, z)", "Gather <axis: int = 2> ({}, z)"])
-def test_what_the_file_says_of_the_middle_does_not_tell_how_it_was_made(node):
+def test_what_the_file_says_of_the_middle_does_not_tell_how_it_was_made():
     """The file declares the shape between the two, though along which axis is fed."""
-    text = f"""<ir_version: 8, opset_import: ["": 17]> agraph (float[2, 3, 4] x, int64[1] z) => (float["p", "q"] y)
-        <float[3, 4] a, int64[1] one = {{1}}> {{ a = {node.format("x")} y = {node.format("a").replace("z", "one")} }}"""
-    graph = from_model(onnx.parser.parse_model(text.replace("axis: int = 2", "axis: int = 1")))
+    text = """<ir_version: 8, opset_import: ["": 17]>
+        agraph (float[2, 3, 4] x, int64[1] z) => (float["p"] y) <float[3, 4] a, int64[1] one = {1}> {
+            a = ReduceSum <keepdims: int = 0> (x, z) y = ReduceSum <keepdims: int = 0> (a, one) }"""
+    graph = from_model(onnx.parser.parse_model(text))
     assert labkit.optimize(graph).graph is graph
 
 
